@@ -33,5 +33,5 @@ def test_evidence_in_all_forks_is_compared_and_said():
     assert found.forks == {"es": 1, "os": 1}
     (caveat,) = [doubt for doubt in found.caveats if "evidence" in doubt.text]
     assert caveat.text.startswith(
-        "every fork carried evidence (inlining, profile), whose cost is in the figures"
+        "every fork collected evidence (inlining, profile), whose cost is in the values"
     )

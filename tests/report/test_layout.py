@@ -308,7 +308,7 @@ def test_the_legend_names_the_test_that_holds_at_all_looks(
     plan = msgspec.structs.replace(record.plan, stop=stop)
     seen = msgspec.structs.replace(record, looks=looks, plan=plan)
     text = render(analyse_run(seen), width=400)
-    assert ("mixture t-test" in text, "p is times 4, intervals are at 98.75%" in text) == (
+    assert ("mixture t-test" in text, "p is multiplied by 4, intervals are at 98.75%" in text) == (
         stop is not None,
         looks == 3,
     )

@@ -197,7 +197,7 @@ def test_a_verdict_on_everything_ends_a_run_from_the_fifth_block_on():
 def test_what_is_open_goes_on_and_says_what_it_lacks():
     running = record(DECIDED, pairs(6, 1.02))
     assert reason_to_stop(running, 6) == ""
-    assert "are open: p90 service time of range (about 2 more)" in shortfall(running)
+    assert "are inconclusive: p90 service time of range (about 2 more forks)" in shortfall(running)
 
 
 def test_a_wider_margin_makes_the_same_forks_equivalent():

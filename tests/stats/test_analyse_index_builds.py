@@ -59,7 +59,8 @@ def test_builds_that_were_not_made_in_turns_are_no_pairs(why: str):
     assert one.p == pytest.approx(ttest_ind(*rates, equal_var=False).pvalue)
     told = [doubt.text for doubt in row.caveats]
     assert told == (
-        ["some index builds are from the cache: a drift of the host is in the difference"] * (why == "cached")
+        ["some index builds are from the cache, so the difference includes a drift of the host"]
+        * (why == "cached")
     )
 
 
@@ -110,7 +111,7 @@ def test_variants_that_share_one_index_do_not_differ_in_it():
     found = analyse_run(built_record(es=builds(*ES), os=again))
     assert found.rows == ()
     assert [doubt.text for doubt in found.caveats] == [
-        "es and os have the same index builds: none are compared"
+        "es and os have the same index builds, which are not compared"
     ]
 
 
@@ -120,8 +121,8 @@ def test_what_was_not_kept_of_a_build_leaves_no_verdict_and_says_how_to_get_it()
     assert row.figures[1].values[0] is None
     assert row.comparisons[0].verdict == "insufficient"
     assert row.caveats[0].text == (
-        "not kept of 1 of 5 index builds of os, which were interrupted; what "
-        "is deleted from indices/ in benchctl's home is built again"
+        "unknown for 1 of 5 index builds of os, which were interrupted; to build them again, delete them "
+        "from indices/ in benchctl's home"
     )
 
 

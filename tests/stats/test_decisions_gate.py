@@ -93,7 +93,7 @@ def test_provisional_rows_neither_pass_nor_fail(
 def test_nothing_measured_never_passes():
     assert gate(analysis(((), ()))).outcome == "inconclusive"
     empty = msgspec.structs.replace(analysis((FLAT, FLAT)), rows=())
-    assert gate(empty).reasons == ("there is nothing to judge",)
+    assert gate(empty).reasons == ("nothing was compared",)
 
 
 CANNOT = {"unsupported": "unknown query", "throughput_per_s": None, "service_time": None}
@@ -105,7 +105,7 @@ CANNOT = {"unsupported": "unknown query", "throughput_per_s": None, "service_tim
         (NOISY, {}, "minimum detectable effect"),
         (FLAT[:1], {}, "os in a, throughput: insufficient: "),
         (FLAT[:2], {}, "os in a, throughput: insufficient: "),
-        (FLAT, {"failures": {"rejected": 3}}, "in no other value: 15 rejected"),
+        (FLAT, {"failures": {"rejected": 3}}, "not in other values: 15 rejected"),
         (FLAT, CANNOT, "os in a, throughput: n/a: es cannot do this operation: unknown query"),
     ],
 )
@@ -131,7 +131,7 @@ def test_forks_that_failed_are_no_pass():
     doubt = failed_forks("os", 1)
     found = analysis((FLAT, FLAT))
     found = gate(msgspec.structs.replace(found, caveats=(*found.caveats, doubt)))
-    assert found == GateResult("inconclusive", ("1 fork of os failed and is not in the figures",))
+    assert found == GateResult("inconclusive", ("1 fork of os failed and is not included",))
 
 
 def test_a_quantile_that_is_the_slowest_request_never_passes():
@@ -142,7 +142,7 @@ def test_a_quantile_that_is_the_slowest_request_never_passes():
     assert comparison.p_adjusted is None
     (doubt,) = found.rows[0].caveats
     assert doubt.text == (
-        "p99 service time of es and os rests on 99 requests a fork: with fewer than 100 it is the slowest of "
+        "p99 service time of es and os is of 99 requests per fork: with fewer than 100 it is the slowest of "
         "them: no verdict"
     )
     assert gate(found).reasons == (f"os in a, p99 service time: insufficient: {doubt.text}",)
@@ -170,9 +170,7 @@ def test_a_throttled_task_is_judged_by_its_latency_and_named_where_that_is_not_c
     beside = gate(throttled_beside([THROUGHPUT], Task("b")))
     left = "excluded: the throughput of a, which is the offered rate; latency was not compared"
     assert beside == GateResult("pass", ("no regression in 1 comparison: 1 equal", left))
-    assert gate(throttled_beside([THROUGHPUT])) == GateResult(
-        "inconclusive", ("there is nothing to judge", left)
-    )
+    assert gate(throttled_beside([THROUGHPUT])) == GateResult("inconclusive", ("nothing was compared", left))
 
 
 def test_unlike_results_that_were_compared_by_force_are_said():

@@ -95,7 +95,10 @@ def test_a_verdict_on_every_row_is_enough(verdict: str):
 
 def test_ratios_of_arithmetic_means_go_on_until_they_can_be_reported():
     found = decide([decided("faster", difference=1.0)], DECIDED, 9)
-    assert (found.enough, found.text) == (False, "1 of 1 are open: throughput of range (about 3 more)")
+    assert (found.enough, found.text) == (
+        False,
+        "1 of 1 are inconclusive: throughput of range (about 3 more forks)",
+    )
     assert decide([decided("faster", difference=1.0, forks=12)], DECIDED, 12).enough
 
 
@@ -106,12 +109,12 @@ def test_rows_without_a_verdict_are_open_and_say_what_they_lack():
     ]
     found = decide(rows, DECIDED, 9)
     assert not found.enough
-    assert found.text.startswith("1 of 2 are open: throughput of sort (about 25 more)")
+    assert found.text.startswith("1 of 2 are inconclusive: throughput of sort (about 25 more forks)")
 
 
 @pytest.mark.parametrize(
     ("most", "expected"),
-    [(12, "(out of reach)"), (9, "(about 25 more)"), (None, "(about 25 more)")],
+    [(12, "(more forks than a run may have)"), (9, "(about 25 more forks)"), (None, "(about 25 more forks)")],
 )
 def test_the_forecast_ends_with_the_run_and_begins_anew_where_that_has_ended(most: int | None, expected: str):
     one = decided("inconclusive", further=25)
@@ -140,4 +143,4 @@ def test_what_is_0_in_every_fork_has_a_verdict_to_wait_for():
     never = row(comparison(None, verdict="equivalent", **zero), label="pauses", metric="gc")
     undecided = row(comparison(None, verdict="inconclusive", **zero), label="pauses", metric="gc")
     assert decide([never], DECIDED, 9).enough
-    assert "1 of 1 are open" in decide([undecided], DECIDED, 9).text
+    assert "1 of 1 are inconclusive" in decide([undecided], DECIDED, 9).text

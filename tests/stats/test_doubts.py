@@ -74,7 +74,7 @@ DIFFERENT = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", "dif
             [made(samples=0, warmup_samples=7)] * 2,
             {},
             "missing-values",
-            "nothing of this task was measured on es: all 14 requests were its warm-up's",
+            "nothing of this task was measured on es: all 14 requests were warm-up",
         ),
         ([made(hits=0, hits_exact=True)] * 2, {}, "nothing-found", "0 documents"),
         ([made(hits=0, hits_exact=False)] * 2, {}, "", ""),
@@ -130,7 +130,7 @@ DIFFERENT = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", "dif
         ([made(driver=make_driver())], {"task": Task("range", iterations=200)}, "", ""),
         ([made(driver=make_driver())], {"task": Task("range", iterations=400, group=1)}, "", ""),
         ([made(driver=make_driver(), unit="docs")], {"task": FOUR_CLIENTS}, "", ""),
-        ([made(meters={})], {"of": metric("cpu")}, "missing-values", "is not known"),
+        ([made(meters={})], {"of": metric("cpu")}, "missing-values", "is unknown"),
         ([made(meters={"cpu": 1.0})], {"of": metric("cpu")}, "", ""),
     ],
 )

@@ -151,15 +151,15 @@ EIGHT = Task("range", clients=8, iterations=1)
 @pytest.mark.parametrize(
     ("task", "driver", "expected"),
     [
-        (CLOSED, {}, "take an operation that lasts longer"),
-        (EIGHT, {}, "take fewer clients, --workers 2 or a machine with idle CPUs"),
-        (EIGHT, {"workers": 2}, "take fewer clients, --workers 4 or a machine with idle CPUs"),
-        (Task("range", clients=2), {"workers": 2}, "take fewer clients or a machine with idle CPUs"),
-        (THROTTLED, {}, "take a lower rate or a machine with idle CPUs"),
+        (CLOSED, {}, "use an operation that takes longer"),
+        (EIGHT, {}, "use fewer clients, --workers 2 or a machine with idle CPUs"),
+        (EIGHT, {"workers": 2}, "use fewer clients, --workers 4 or a machine with idle CPUs"),
+        (Task("range", clients=2), {"workers": 2}, "use fewer clients or a machine with idle CPUs"),
+        (THROTTLED, {}, "use a lower rate or a machine with idle CPUs"),
         (
             Task("range", clients=4, target_throughput=9),
             {},
-            "take a lower rate, --workers 2 or a machine with idle CPUs",
+            "use a lower rate, --workers 2 or a machine with idle CPUs",
         ),
     ],
 )
@@ -172,7 +172,7 @@ def test_the_note_names_the_variant_the_reason_and_what_to_do():
     slow, fine = closed(0.5, cpu_share=0.9), closed(0.5)
     expected = (
         "driver-limited: on os, benchctl kept its process busy for 90% of the time: no verdict on throughput "
-        "and p90 service time; take an operation that lasts longer"
+        "and p90 service time; use an operation that takes longer"
     )
     for of in (THROUGHPUT, SERVICE_TIME):
         found = row_doubts(of, CLOSED, {"es": [(0, fine)] * 3, "os": [(0, slow)] * 3}, None)

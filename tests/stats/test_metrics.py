@@ -54,7 +54,7 @@ def test_other_names_are_refused(key: str):
 @pytest.mark.parametrize(
     ("name", "said", "hint"),
     [
-        ("redline", "what a search finds", "redline runs"),
+        ("redline", "result of a red-line search", "redline runs"),
         ("service_time_p50", "a percentile of the metric service_time", "--quantile"),
         ("thruput", "unknown metric", "did you mean 'throughput'?"),
     ],
@@ -137,7 +137,7 @@ def test_recall_is_compared_by_differences_and_shown_where_it_is():
 
 def test_what_takes_samples_is_not_kept_of_forks():
     assert kept_metric_of("gc").kind.additive
-    with pytest.raises(ValueError, match="only p50, p90, p99 are"):
+    with pytest.raises(ValueError, match="only p50, p90, p99"):
         kept_metric_of("latency_p95")
 
 

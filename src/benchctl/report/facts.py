@@ -6,10 +6,17 @@ from statistics import fmean
 
 import msgspec
 
-from benchctl.report.numbers import counted, figure, mebibytes, megabytes
+from benchctl.report.numbers import counted, mebibytes, megabytes
 from benchctl.report.table import Items
 from benchctl.results.figures import Calibration
-from benchctl.results.model import Environment, IndexFacts, IngestReport, RunRecord, stray_boots
+from benchctl.results.model import (
+    Environment,
+    IndexFacts,
+    IngestReport,
+    OtherLoad,
+    RunRecord,
+    stray_boots,
+)
 from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
 from benchctl.stats.disturbed import BUSY_SHARE, cpus_used
 from benchctl.track.operations import remedy
@@ -46,7 +53,7 @@ def fact_sections(record: RunRecord) -> list[Items]:
         Items("Engines", tuple(_engine_lines(record))),
         Items("Differences between variants", tuple(_difference_lines(record))),
         Items("Indices", tuple(_index_lines(record))),
-        Items("Answers", tuple(_answer_lines(record))),
+        Items("Search results", tuple(_answer_lines(record))),
         Items("Forks", tuple(_fork_lines(record))),
         Items("Time", tuple(_time_lines(record))),
     ]
@@ -63,10 +70,10 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         yield record.stopped
     yield from _measured_lines(plan)
     heap = "" if plan.micro is not None else f", heap {plan.heap_mb} MiB"
-    yield f"{counted(len(record.own_blocks), 'fork')} of every variant, order seed {plan.seed}{heap}"
+    yield f"{counted(len(record.own_blocks), 'fork')} per variant, in random order (seed {plan.seed}){heap}"
     if record.looks != 1:
-        look = "" if record.looks is None else f": look {record.looks}"
-        yield f"forks were added after its figures could be seen{look}"
+        look = "" if record.looks is None else f" (analysis {record.looks})"
+        yield f"forks were added after results could be seen{look}"
     yield from _setup_lines(plan)
     boots = [boot for fork in record.forks for boot in fork.boots]
     for when, shares in (
@@ -74,12 +81,12 @@ def _run_lines(record: RunRecord) -> Iterator[str]:
         ("when their tasks began", [boot.resident_begun for boot in boots]),
     ):
         if known := [share for share in shares if share is not None]:
-            bounds = f"{100 * min(known):.1f} to {100 * max(known):.1f}% of it resident"
-            yield f"page cache of the index ({plan.page_cache}) {when}: {bounds}"
+            bounds = f"{100 * min(known):.1f} to {100 * max(known):.1f}% of the index"
+            yield f"page cache ({plan.page_cache}) {when}: {bounds}"
     if plan.origin == "prepared" or plan.corpus.documents:
         yield _corpus_line(plan.corpus)
     if plan.origin == "empty" and plan.micro is None:
-        yield "every fork began without data: the challenge makes its own"
+        yield "every fork began without data: the challenge indexes it"
 
 
 def _setup_lines(plan: Plan) -> Iterator[str]:
@@ -108,15 +115,15 @@ def _measured_lines(plan: Plan) -> Iterator[str]:
     names = ", at ".join(filter(None, (", ".join(plan.challenges), " x ".join(plan.sweep))))
     if plan.micro is not None:
         micro = plan.micro
-        yield f"microbenchmarks of {micro.source}, SHA-256 {micro.digest[:12]}; a JVM for each in every fork"
+        yield f"microbenchmarks of {micro.source}, SHA-256 {micro.digest[:12]}; a JVM for each per fork"
         if micro.dependencies:
-            yield f"standing on {', '.join(micro.dependencies)}"
+            yield f"with dependencies {', '.join(micro.dependencies)}"
         if micro.arguments:
             yield f"JMH's arguments: {' '.join(micro.arguments)}"
     elif plan.redline is not None:
         yield from redline_lines(plan, plan.redline)
     else:
-        restart = "once a fork" if plan.restart == "never" else f"for every {plan.restart}"
+        restart = "once per fork" if plan.restart == "never" else f"for every {plan.restart}"
         what = f"challenges: {names}; fresh node: {restart}"
         yield what if names else f"{counted(plan.index_builds, 'index build')} of every variant, and no forks"
 
@@ -124,12 +131,12 @@ def _measured_lines(plan: Plan) -> Iterator[str]:
 def _load_lines(record: RunRecord) -> Iterator[str]:
     """Yield where it came from, unless from this host."""
     if record.plan.load_hosts:
-        yield f"from {', '.join(record.plan.load_hosts)}, as {record.plan.hosts} had them"
+        yield f"from {', '.join(record.plan.load_hosts)}, as in {record.plan.hosts}"
     for name, host in record.load_hosts.items():
         versions = ", ".join(f"{what} {version}" for what, version in host.versions.items())
         yield (
             f"{name}: {counted(host.cores, 'CPU')}, {mebibytes(host.memory_bytes)}, "
-            f"{host.round_trip_ns / _NS_PER_MS:.2f} ms there and back; {versions}"
+            f"round trip {host.round_trip_ns / _NS_PER_MS:.2f} ms; {versions}"
         )
 
 
@@ -152,11 +159,11 @@ def objective_text(search: RedlineSpec) -> str:
 def redline_lines(plan: Plan, search: RedlineSpec) -> Iterator[str]:
     """Yield what is searched for, and how."""
     bound = "" if search.max_per_s is None else f", at most {search.max_per_s:g}/s"
-    fresh = " on a fresh node a fork" if all(spec.target is None for spec in plan.variants) else ""
+    fresh = " on a fresh node per fork" if all(spec.target is None for spec in plan.variants) else ""
     yield f"red-line of {search.operation}{fresh}: {objective_text(search)}{bound}"
     yield (
-        f"{search.warm_up_s:g} s closed loop, then {search.step_s:g} s a rate after {search.settle_s:g} s, "
-        f"{search.schedule} arrivals, {counted(search.clients, 'client')}, "
+        f"{search.warm_up_s:g} s closed loop, then for each rate {search.step_s:g} s after "
+        f"{search.settle_s:g} s, {search.schedule} arrivals, {counted(search.clients, 'client')}, "
         f"rates {100 * search.tolerance:g}% apart"
     )
 
@@ -250,7 +257,7 @@ def _index_lines(record: RunRecord) -> Iterator[str]:
 
 def _ingest_text(ingest: IngestReport) -> str:
     if ingest.clients == 0:
-        return "found on the cluster, not filled by this run"
+        return "an existing index of the cluster, not built by this run"
     rate = f"{ingest.docs_per_s:,.0f} docs/s, " if ingest.ingest_s > 0 else ""
     return (
         f"ingest: {rate}{ingest.ingest_s:.1f} s with {counted(ingest.clients, 'sender')}; refresh "
@@ -266,19 +273,19 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
         yield "not compared: the variants may not do the same work"
         return
     if not check.operations:
-        yield "none compared: the requests of these operations differ from one to the next, or search nothing"
+        yield "none compared: these operations vary their requests, or do not search"
     elif not check.findings:
-        where = f", asked of the first of {record.plan.index_builds} index builds" if record.builds else ""
+        where = f", compared on the first of {record.plan.index_builds} index builds" if record.builds else ""
         count = len(check.operations)
-        yield f"the same on {'the one operation' if count == 1 else f'all {count} operations'}{where}"
+        yield f"the same for {'the only operation' if count == 1 else f'all {count} operations'}{where}"
     if left_out := record.left_out_of_pollution:
-        yield f"left out of the pollution of all variants: {', '.join(sorted(left_out))}"
+        yield f"excluded from the pollution of all variants: {', '.join(sorted(left_out))}"
     for finding in check.findings:
         if finding.kind == "unsupported":
             cause = f"{finding.detail}{remedy(finding.detail)}"
-            yield f"{finding.operation}: {finding.variant} cannot do it: {cause}"
+            yield f"{finding.operation}: {finding.variant} does not support it: {cause}"
         elif finding.kind == "failed":
-            yield f"{finding.operation}: {finding.variant} refuses it: {finding.detail}"
+            yield f"{finding.operation}: {finding.variant} rejects it: {finding.detail}"
         else:
             yield f"{finding.operation}: {finding.variant} differs from {finding.baseline}: {finding.detail}"
 
@@ -289,20 +296,24 @@ def _fork_lines(record: RunRecord) -> Iterator[str]:
     for block in sorted({fork.block for fork in record.forks}):
         members = [fork for fork in record.forks if fork.block == block]
         members.sort(key=lambda fork: fork.position)
-        extra = " (for evidence alone)" if record.plan.is_extra(block) else ""
+        extra = " (only for evidence)" if record.plan.is_extra(block) else ""
         orders.setdefault(f"{', '.join(fork.variant for fork in members)}{extra}", []).append(str(block))
     for order, blocks in orders.items():
         yield f"block{'s' if len(blocks) > 1 else ''} {' '.join(blocks)}: {order}"
+    busy: dict[str, OtherLoad] = {}
     for fork in record.forks:
         name = f"fork {fork.block} of {fork.variant}"
         if fork.status == "failed":
             yield f"{name} failed: {fork.reason}"
         # One search that benchctl did not send can change what the JIT learns.
         for boot in stray_boots(fork):
-            counts = f"{boot.searches_counted or 0:,} searches where {boot.searches_sent:,} were sent"
+            counts = f"{boot.searches_counted or 0:,} searches, and {boot.searches_sent:,} were sent"
             yield f"{name}: the node counted {counts}"
         if fork.others is not None and fork.others.share > BUSY_SHARE:
-            yield f"{name}: other processes used {cpus_used([fork.others])}"
+            # Side by side, it is the same for all variants of a block.
+            busy.setdefault(f"block {fork.block}" if record.plan.together else name, fork.others)
+    for name, others in busy.items():
+        yield f"{name}: other processes used {cpus_used([others])}"
     unknown = dict.fromkeys(fork.variant for fork in record.forks if fork.others is None)
     if unknown:
         yield f"CPU of other processes: unknown for forks of {', '.join(unknown)}"
@@ -313,9 +324,9 @@ def _time_lines(record: RunRecord) -> Iterator[str]:
         forks = record.compared(spec.name)
         boots = [boot for fork in forks for boot in fork.boots]
         if boots:
-            share = "its share of a block" if record.plan.together else "a fork"
+            share = "of every block" if record.plan.together else "per fork"
             yield (
-                f"{spec.name}: {share} {fmean(fork.wall_s for fork in forks):.2f} s; requests "
+                f"{spec.name}: {fmean(fork.wall_s for fork in forks):.2f} s {share}; requests "
                 f"{fmean(fork.requests_s for fork in forks):.2f} s, copy "
                 f"{fmean(fork.copy_s for fork in forks):.2f} s; node start "
                 f"{fmean(boot.start_s for boot in boots):.2f} s, waiting until idle "
@@ -323,8 +334,8 @@ def _time_lines(record: RunRecord) -> Iterator[str]:
                 f"{fmean(boot.stop_s for boot in boots):.2f} s"
             )
     if record.timings:
-        yield ", ".join(
-            f"{name.removesuffix('-s')} {figure(seconds)} s" for name, seconds in record.timings.items()
+        yield "in all: " + ", ".join(
+            f"{name.removesuffix('-s')} {seconds:.1f} s" for name, seconds in record.timings.items()
         )
 
 
@@ -349,7 +360,7 @@ def calibration_lines(found: Calibration | None) -> Iterator[str]:
     for paced in found.paced:
         yield (
             f"open loop at {paced.rate_per_s:g}/s: sent late by {_us(paced.lag_p50_ns)} us (p50), "
-            f"{_us(paced.lag_p99_ns)} us (p99), {_us(paced.lag_max_ns)} us (most)"
+            f"{_us(paced.lag_p99_ns)} us (p99), {_us(paced.lag_max_ns)} us (max)"
         )
 
 

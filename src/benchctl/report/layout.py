@@ -240,7 +240,7 @@ def misses(comparisons: Iterable[Comparison]) -> list[str]:
         if one.missed_percent is not None:
             shares.setdefault(UNITS[one.replicate], []).append(one.missed_percent)
     return [
-        f"Equal: what happens in up to {max(found):.0f}% of {units} may not have been seen."
+        f"Equal: a difference that occurs in up to {max(found):.0f}% of {units} may have been missed."
         for units, found in shares.items()
     ]
 
@@ -323,6 +323,8 @@ def precision_table(analysis: Analysis) -> Table | None:
     )
     if any(one.further for _, one in pairs):
         title += "; minutes to go until inconclusive rows have a verdict"
+    if any(_shrunk(one) for _, one in pairs):
+        title += "; effect, shrunk because its verdict ended the run"
     table = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")
     return table if len(analysis.variants) > _TWO else table.without("Variant")
 
@@ -350,7 +352,7 @@ def _times_table(analysis: Analysis) -> Table | None:
         lines.setdefault((name, row.variant), {})[row.kind] = row
     title = (
         "Times: p50 / p90 / p99, ms, medians over forks; no p90 under 10 requests, no p99 under 100; "
-        "took is the engine's own clock"
+        "took is measured by the engine"
     )
     cells = ((*key, *(_times_cell(found.get(kind)) for kind in kinds)) for key, found in lines.items())
     return Table.of(title, (OPERATION, VARIANT, *kinds), cells)
@@ -373,7 +375,7 @@ def _driver_table(analysis: Analysis) -> Table | None:
     )  # fmt: skip
     title = (
         "Driver: requests sent (/target), how late, CPU of each process, gap before a task; ms, medians over "
-        "forks, the greatest lag of all"
+        "forks, Lag max the largest of all"
     )
     lines = []
     for row in analysis.drivers:

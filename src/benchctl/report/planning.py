@@ -133,7 +133,7 @@ def _more_blocks(analysis: Analysis, forks: int) -> Command | None:
     known = any(one.mde_percent is not None for one in rows)
     if known and not lacking and fewest >= FORKS_FOR_QUOTING and not any(_interactions(analysis)):
         return None
-    purpose = f"Next (more than {counted(fewest, 'fork')})"
+    purpose = "Next (more forks)"
     if lacking:
         within = (choice for choice in lacking if choice[0] <= _COFFEE_MINUTES)
         minutes, forks = max(within, default=min(lacking))
@@ -193,4 +193,4 @@ def _detected(last: Analysis, forks: int) -> Iterator[str]:
         if sizes
     ]
     if parts:
-        yield f"with {counted(forks, 'fork')}, the last one could detect {'; '.join(parts)} (80% power)"
+        yield f"with {counted(forks, 'fork')}, the last run could detect {'; '.join(parts)} (80% power)"

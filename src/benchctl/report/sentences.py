@@ -251,7 +251,7 @@ def _unsound(analysis: Analysis) -> Iterator[str]:
     """Yield that requests failed, or answers differ: no verdict may stand without that."""
     yield from (_sentence(doubt.text) for doubt in analysis.caveats if doubt.code in _OF_THE_RUN)
     if analysis.replicate == "run":
-        yield "Runs count, not forks: host, day and index build differ from run to run."
+        yield "The unit is the run, not the fork: host, day and index build differ between runs."
     if any(doubt.code == "not-restarted" for doubt in analysis.caveats):
         yield "Nodes were not restarted between forks."
     for code, text in _OF_TASKS.items():
@@ -276,15 +276,16 @@ def legend(analysis: Analysis) -> list[str]:
         lines.append(f"Values: geometric means over forks ({counts}).")
     if analysis.redline is not None:
         lines.append(
-            "A fork's other figures are those of its last step at the red-line, when its node is warmest; in "
-            "curves, a fork counts with the median of its steps at a load."
+            "Other values of a fork are those of its last step at the red-line; in curves, a fork has the "
+            "median of its steps at a rate."
         )
     if compared:
         pairs, units = _TESTED_OVER[analysis.replicate]
         baseline = "the first one at the same point" if paired_points(analysis) else analysis.variants[0]
+        who = analysis.variants[1] if len(analysis.variants) == len(("one", "other")) else "the variant"
         test = f"paired t over {pairs}" if analysis.paired else f"Welch's t over {units}"
         lines.append(
-            f"Diff %: variant / {baseline} - 1; the verdict is about the variant. Interval and p: {test}, on "
+            f"Diff %: {who} / {baseline} - 1; the verdict is about {who}. Interval and p: {test}, on "
             f"logarithms; {adjustment_text(compared, ' of each metric')}"
             f"{in_spite_of_looks(compared)}."
         )
@@ -295,10 +296,12 @@ def legend(analysis: Analysis) -> list[str]:
         lines.append(f"Index builds: geometric means over builds{tested}.")
     comparisons = [one for row in analysis.rows for one in row.comparisons]
     if any(comparison.compared_as == "difference" for comparison in comparisons):
-        lines.append("Differences: of arithmetic means; p and interval on the values, not on logarithms.")
+        lines.append(
+            "Differences are of arithmetic means; p and interval are of the values, not of logarithms."
+        )
     elif any(metric_of(row.metric).additive for row in analysis.rows):
         lines.append(
-            "What may be 0, such as pauses: arithmetic means; p on the values themselves, Fieller's interval."
+            "Metrics that may be 0, such as pauses: arithmetic means, p of the values, Fieller's interval."
         )
     return [
         *lines,
@@ -311,10 +314,10 @@ def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
     """Return how interval and p allow for looks at a run before its end; empty if there were none."""
     seen = {comparison.looks for comparison in comparisons}
     if None in seen:
-        return "; both hold however often the run was looked at (mixture t-test)"
+        return "; both hold however often results were analysed (mixture t-test)"
     looks = max((looks for looks in seen if looks is not None), default=1)
     if looks <= 1:
         return ""
     factor = 2 ** (looks - 1)
     confidence = f"{100 - 5 / factor:.6g}%"
-    return f"; both allow for {looks} looks: p is times {factor}, intervals are at {confidence}"
+    return f"; both allow for {looks} analyses: p is multiplied by {factor}, intervals are at {confidence}"

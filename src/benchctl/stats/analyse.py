@@ -241,12 +241,12 @@ def _notes(plan: Plan, *, several: bool) -> Iterator[Caveat]:
     """Yield what was alike on all sides, and is in what is said of them."""
     if several:
         yield Caveat(
-            "run", "from several runs: these count, not their forks, since host, day and index build differ"
+            "run", "from several runs: the unit is the run, not the fork; host, day and index build differ"
         )
     if kinds := ", ".join(plan.evidence_in(0)):
         yield Caveat(
             "run",
-            f"every fork carried evidence ({kinds}), whose cost is in the figures; "
+            f"every fork collected evidence ({kinds}), whose cost is in the values; "
             "--evidence-forks 1 collects it in an extra fork",
         )
 
@@ -288,8 +288,8 @@ def _build_rows(
             lacking = (
                 Caveat(
                     "missing-values",
-                    f"not kept of {count} of {len(side.values)} index builds of {side.variant}, which were "
-                    "interrupted; what is deleted from indices/ in benchctl's home is built again",
+                    f"unknown for {count} of {len(side.values)} index builds of {side.variant}, which were "
+                    "interrupted; to build them again, delete them from indices/ in benchctl's home",
                 )
                 for side in row.figures
                 if (count := side.values.count(None))

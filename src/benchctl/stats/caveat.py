@@ -82,11 +82,11 @@ def answers_differ(variant: str, baseline: str, detail: str) -> Caveat:
 def failed_forks(variant: str, failed: int) -> Caveat:
     """Forks that did not finish."""
     what = f"{counted(failed, 'fork')} of {variant} failed and {'is' if failed == 1 else 'are'}"
-    return Caveat("failed-forks", f"{what} not in the figures")
+    return Caveat("failed-forks", f"{what} not included")
 
 
 def one_index_build(measurements: Sequence[str] = ()) -> Caveat:
     """Document order decides the point tree, and it was drawn once; of some of several measurements."""
     where = f"{', '.join(measurements)}: " if measurements else ""
-    text = f"{where}one index build per engine: differences between builds are not in the intervals"
+    text = f"{where}one index build per engine: intervals do not include differences between builds"
     return Caveat("builds", text)

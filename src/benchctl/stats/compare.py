@@ -518,7 +518,7 @@ def _tested(
         logs = difference_of(baseline, contender, paired=blank.paired, looks=blank.looks)
         tested = None if logs is None else _on_logs(blank, logs)
     if tested is None:
-        text = f"the values of all {blank.replicate}s are identical: nothing to test with"
+        text = f"the values of all {blank.replicate}s are identical, so no test is possible"
         return _doubting(blank, "no-spread", text)
     return _doubting_few(tested, baseline.size, contender.size)
 
@@ -555,7 +555,11 @@ def _on_values(blank: Comparison, found: Ratio, *, signed: bool) -> Comparison:
         (100 * (max(least, floor) - 1), None if math.isinf(most) else 100 * (most - 1))
         for least, most in (found.bounds(level) for level in (0.95, 0.90))
     )
-    text = "" if high is not None else f"so little on {blank.baseline} that the ratio has no upper limit"
+    text = (
+        ""
+        if high is not None
+        else f"values of {blank.baseline} are so small that the ratio has no upper limit"
+    )
     if signed and (high is None or math.isinf(low)):
         tested = msgspec.structs.replace(tested, effect_percent=None, error=None)
         text = f"{blank.baseline} is not clearly above 0: no ratio is possible, only a difference"

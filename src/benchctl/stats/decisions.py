@@ -10,7 +10,7 @@ import msgspec
 from benchctl.results.plan import FIRST_LOOK, StopSpec
 from benchctl.spec import MOST_FORKS
 from benchctl.stats.analysis import Analysis, Row, reservations
-from benchctl.stats.caveat import WITHOUT_VERDICT
+from benchctl.stats.caveat import WITHOUT_VERDICT, counted
 from benchctl.stats.compare import DECIDED, VERDICT_WORDS, Comparison
 from benchctl.stats.metrics import metric_of
 
@@ -67,7 +67,7 @@ def gate(analysis: Analysis) -> GateResult:
     if regressions:
         return GateResult("regression", (*regressions, *doubts, *notes), bool(unlike))
     if doubts or not counts:
-        texts = tuple(doubts) or ("there is nothing to judge",)
+        texts = tuple(doubts) or ("nothing was compared",)
         return GateResult("inconclusive", (*texts, *notes), bool(unlike))
     return GateResult("pass", (_summary(counts), *notes), bool(unlike))
 
@@ -213,8 +213,8 @@ def _all_decided(counting: _Compared, forks_done: int, least: int, left: int) ->
     )
     lacking = [f"{name} ({_further_text(forks)})" for forks, name in needs[:_MOST_NAMED]]
     if (others := len(needs) - _MOST_NAMED) > 0:
-        lacking.append(f"{others} more, which lack more")
-    return False, f"{len(undecided)} of {len(counting)} are open: {', '.join(lacking)}"
+        lacking.append(f"{others} more, which need more")
+    return False, f"{len(undecided)} of {len(counting)} are inconclusive: {', '.join(lacking)}"
 
 
 def _lacking(comparison: Comparison, left: int) -> int | None:
@@ -227,7 +227,7 @@ def _lacking(comparison: Comparison, left: int) -> int | None:
 
 def _further_text(further: int | None) -> str:
     """Return `about 12 more`: the forks a side that a verdict is forecast to take."""
-    return "out of reach" if further is None else f"about {further} more"
+    return "more forks than a run may have" if further is None else f"about {counted(further, 'more fork')}"
 
 
 def _row_name(row: Row, comparison: Comparison) -> str:

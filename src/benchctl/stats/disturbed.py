@@ -48,7 +48,7 @@ def busy_host(forks: Mapping[str, Sequence[ForkRecord]], *, together: bool = Fal
     if not (used := used or _unequal(forks)):
         return None
     if together:
-        used += "; times and rates do not compare with those of other runs, ratios within this one hold"
+        used += "; do not compare times and rates with other runs; ratios within this run are valid"
     return Caveat("run" if together else "busy-host", f"other processes used {used}")
 
 

@@ -98,8 +98,8 @@ def node_doubts(done: Mapping[str, Sequence[ForkRecord]]) -> Iterator[Caveat]:
         if max(begun, default=0.0) >= _NOTABLE_SHARE:
             yield Caveat(
                 "not-cold",
-                f"starting nodes of {label} read up to {100 * max(begun):.0f}% of the index: so much of it "
-                "was in the page cache, which had been emptied, when tasks began",
+                f"starting nodes of {label} read up to {100 * max(begun):.0f}% of the index into the page "
+                "cache, which had been emptied, before tasks began",
             )
 
 
@@ -117,7 +117,7 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
         yield Caveat(
             "counted-less",
             f"nodes of {label} counted {count:,} of {sent:,} searches in fork {block}{others}: "
-            "something else, such as a caching proxy, answered the rest, and the figures are not the nodes'",
+            "something else, such as a caching proxy, answered the rest, so the values are not the nodes'",
         )
     if more := [count for count in counts if count[1] > count[2]]:
         block, count, sent = max(more, key=lambda one: one[1] - one[2])
@@ -125,7 +125,7 @@ def _count_doubts(label: str, forks: Sequence[ForkRecord]) -> Iterator[Caveat]:
         yield Caveat(
             "counted-more",
             f"nodes of {label} counted {count:,} searches in fork {block}{others} where benchctl "
-            f"sent {sent:,}: those of others take time and change what the JIT learns (ES 9.2 counts each "
+            f"sent {sent:,}: searches of others take time and change what the JIT learns (ES 9.2 counts each "
             "kNN search as two)",
         )
 
@@ -137,7 +137,7 @@ def cold_doubts(metric: Metric, plan: Plan, place: Place, variants: Iterable[str
     if plan.page_cache == "cold" and (own or any(plan.warmups_of(name, place[0]) for name in variants)):
         yield Caveat(
             "not-cold",
-            "what the page cache lacked was read during the warm-up, which is not measured: "
+            "the warm-up, which is not measured, read the index into the page cache: "
             "to prevent this, set warmup-iterations to 0 in the challenge, or --param warmup_iterations=0 "
             "if it has that parameter",
         )
@@ -172,7 +172,7 @@ def general_doubts(
         yield Caveat(
             "not-restarted",
             f"{' and '.join(running)} ran already, without a restart between forks: the JIT's state carries "
-            "over from pass to pass, so forks are not independent node starts, and intervals are too narrow",
+            "over from fork to fork, so forks are not independent node starts, and intervals are too narrow",
         )
     if prepared and several_builds(done):
         listed = ", ".join(
@@ -193,8 +193,8 @@ def _coarse(metric: Metric, found: Mapping[str, ForkSummaries]) -> Iterator[Cave
     if low:
         yield Caveat(
             "coarse",
-            f"{metric.title} is counted in steps of {step:g} {metric.unit}; that of {' and '.join(low)} is "
-            f"under {plain(least)} {metric.unit}, too little for a verdict",
+            f"{metric.title} is counted in steps of {step:g} {metric.unit}; the value of {' and '.join(low)} "
+            f"is under {plain(least)} {metric.unit}, too small for a verdict",
         )
 
 
@@ -226,11 +226,11 @@ def unfit_values(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str
             listed = " and ".join(
                 f"{counted(_typical_samples(found[name]), 'request')} of {name}" for name in (first, label)
             )
-            text = f"{metric.title} rests on {listed} a fork, and depends on their number: no verdict"
+            text = f"{metric.title} is of {listed} per fork, and depends on their number: no verdict"
             doubts[label] = Caveat("too-few-samples", text)
     if few:
         text = (
-            f"{metric.title} of {' and '.join(few)} rests on {counted(min(few.values()), 'request')} a fork: "
+            f"{metric.title} of {' and '.join(few)} is of {counted(min(few.values()), 'request')} per fork: "
             f"with fewer than {metric.samples_least:,} it is the "
             f"{'slowest' if metric.quantile > _MEDIAN else 'fastest'} of them: no verdict"
         )
@@ -304,9 +304,9 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
             if task.scheduler is None
             else f"spaced by the track's own scheduler '{task.scheduler}'"
         )
-        yield Caveat("offered-rate", f"{what}: this is the offered rate, judge its latency instead")
+        yield Caveat("offered-rate", f"{what}: this is the offered rate, compare its latency instead")
     if task.mixed:
-        text = "its requests take turns with those of other tasks: judge its service time instead"
+        text = "its requests take turns with those of other tasks: compare its service time instead"
         yield Caveat("offered-rate", text)
 
 
@@ -329,7 +329,7 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
     if not measured:
         if summaries and not failed:
             warm_up = sum(summary.warmup_samples for summary in summaries)
-            why = f": all {warm_up:,} requests were its warm-up's" if warm_up else ""
+            why = f": all {warm_up:,} requests were warm-up" if warm_up else ""
             yield Caveat("missing-values", f"nothing of this task was measured on {label}{why}")
         return
     ignored = sum(summary.ignored_errors for summary in measured)
@@ -338,7 +338,7 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
         yield Caveat(
             "ignored-errors",
             f"{ignored:,} of {requests} of {label} were answered with an error status that the operation "
-            "ignores: they are in the figures",
+            "ignores: they are included",
         )
     yield from _hits_doubts(label, forks)
     yield from _replay_doubts(label, measured)
@@ -346,7 +346,7 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
         yield from _stall_doubts(label, forks)
     has_values = any(metric.value(summary) is not None for summary in measured)
     if not has_values and not metric.kind.usual and metric.kind.level != "build":
-        yield Caveat("missing-values", f"{metric.title} of {label} is not known")
+        yield Caveat("missing-values", f"{metric.title} of {label} is unknown")
 
 
 def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]) -> str:
@@ -358,7 +358,7 @@ def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]
         f"; {retries:,} were sent again after a pause, which service time does not include" if retries else ""
     )
     return (
-        f"failed requests of {label}, ranked above every response in percentiles and in no other value: "
+        f"failed requests of {label}, the slowest ones in percentiles and not in other values: "
         f"{listed}{reason}{again}"
     )
 
@@ -420,8 +420,8 @@ def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
     elif agreed == {0}:
         yield Caveat(
             "nothing-found",
-            f"every search of {label} found 0 documents: the index may be empty, not refreshed or another "
-            "than meant, or the query matches nothing",
+            f"every search of {label} found 0 documents: the index may be empty, not refreshed or not the "
+            "intended one, or the query matches nothing",
         )
 
 

@@ -127,8 +127,8 @@ def compare_pauses(metric: Metric, sides: Mapping[str, Sequence[TaskSummary]]) -
         return Pauses(share)
     listed = " and ".join(f"{pause / _NS_PER_US:,.0f} us on {label}" for label, pause in pause_ns.items())
     text = (
-        f"driver-limited: between a response and the next request, benchctl let {listed} pass: no verdict on "
-        f"{metric.title}; compare its service times, or take fewer clients"
+        f"driver-limited: between a response and the next request, benchctl took {listed}: no verdict on "
+        f"{metric.title}; compare its service times, or use fewer clients"
     )
     return Pauses(share, Caveat("driver-limited", text))
 
@@ -262,11 +262,11 @@ def _advice(task: Task, drivers: Sequence[DriverFigures], hosts: int) -> str:
     """Return how to make the driver's part smaller; further processes need clients to work in them."""
     workers = max((driver.workers for driver in drivers), default=1)
     if not task.throttled and task.clients == 1:
-        return "take an operation that lasts longer"
+        return "use an operation that takes longer"
     ways = ["a lower rate" if task.throttled else "fewer clients"]
     if task.clients > workers:
         ways.append(f"--workers {2 * workers // hosts}")
-    return f"take {', '.join(ways)} or a machine with idle CPUs"
+    return f"use {', '.join(ways)} or a machine with idle CPUs"
 
 
 def _saturated_rate(target_per_s: float | None, summaries: Sequence[TaskSummary]) -> float | None:

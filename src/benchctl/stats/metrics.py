@@ -130,7 +130,7 @@ class Metric(msgspec.Struct, frozen=True):
             f"the {self.title} is that of index builds": not self.kind.of_tasks,
             f"the task is throttled, and its {self.title} is what was asked for": loop == "closed"
             and task.throttled,
-            f"the task is of a mix, and its {self.title} depends on the others": loop == "closed"
+            f"the task is part of a mix, and its {self.title} depends on the others": loop == "closed"
             and task.mixed,
             "the task is not throttled, so its requests are never due": loop == "open" and not task.throttled,
             f"no measurement searches for a {self.title}": loop == "search",
@@ -197,7 +197,7 @@ def kept_metric_of(name: str) -> Metric:
     found = metric(name) if name in _KINDS else metric_of(name)
     if found.quantile not in (None, *SUMMARISED):
         kept = ", ".join(map(percentile, SUMMARISED))
-        raise ValueError(f"'{name}' is not kept of forks, only {kept} are")
+        raise ValueError(f"forks do not store '{name}', only {kept}")
     return found
 
 
@@ -234,7 +234,7 @@ def metric_names(text: str) -> tuple[str, ...]:
 def _no_metric(name: str) -> UsageError:
     if name in _KINDS and _KINDS[name].loop == "search":
         return UsageError(
-            f"'{name}' is what a search finds, not what challenges are compared by",
+            f"'{name}' is the result of a red-line search, not a metric of challenges",
             hint="remove it: redline runs are always compared by it",
         )
     if (match := _OF_QUANTILE.fullmatch(name)) is None:
@@ -397,7 +397,7 @@ def shared_builds(builds: Builds) -> Iterator[Caveat]:
     first, *others = [label for label, group in builds.items() if group] or [""]
     if left_out := [label for label in others if label not in separate_builds(builds)]:
         names = " and ".join((first, *left_out))
-        yield Caveat("missing-values", f"{names} have the same index builds: none are compared")
+        yield Caveat("missing-values", f"{names} have the same index builds, which are not compared")
 
 
 def pairs_of_builds(builds: Builds, *, in_turns: bool) -> tuple[bool, tuple[Caveat, ...]]:
@@ -407,7 +407,7 @@ def pairs_of_builds(builds: Builds, *, in_turns: bool) -> tuple[bool, tuple[Cave
     """
     cached = any(facts.cached for group in builds.values() for facts in group)
     alike = len({len(group) for group in builds.values()}) == 1
-    text = "some index builds are from the cache: a drift of the host is in the difference"
+    text = "some index builds are from the cache, so the difference includes a drift of the host"
     doubts = (Caveat("builds", text),) if cached and len(builds) > 1 else ()
     return in_turns and alike and not cached, doubts
 

@@ -83,7 +83,7 @@ def test_plain_forks_alone_are_compared(run: Path):
     shown = call("show", run, "-v")
     assert shown.exit_code == 0, shown.output
     assert "evidence: inlining, in 1 further fork of every variant" in shown.stdout
-    assert "block 2: es, os (for evidence alone)" in shown.stdout
+    assert "block 2: es, os (only for evidence)" in shown.stdout
     assert "geometric means over forks (es 2, os 2)" in shown.stdout
 
 

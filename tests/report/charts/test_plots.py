@@ -208,7 +208,7 @@ def test_a_point_is_the_median_over_forks_and_the_band_goes_from_the_least_to_th
     ]
     assert layout["yaxis"]["type"] == "log"
     assert layout["xaxis"]["title"]["text"] == "Request, from the first measured one"
-    assert "What is shaded is warm-up" in chart.about
+    assert "The shaded part is warm-up" in chart.about
     assert "differ in length" not in chart.about
     assert chart.table is not None
     assert chart.table.texts == (
@@ -242,7 +242,7 @@ def test_many_requests_share_a_point_and_warm_up_shares_none_with_measured_ones(
     ((_, x, y),) = traces(chart)
     assert (x[:4], y[:4]) == ([-6.0, -2.5, 3.5, 9.5], [9.0, 9.0, 2.5, 2.5])
     assert (len(x), x[-1], y[-1]) == (2 + 167, 998.5, 3.5)
-    assert drawn(chart)["layout"]["xaxis"]["title"]["text"].endswith("; a point is up to 6")
+    assert drawn(chart)["layout"]["xaxis"]["title"]["text"].endswith("; up to 6 per point")
     assert "of the median of up to 6 successive requests" in chart.about
 
 

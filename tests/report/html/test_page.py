@@ -67,7 +67,7 @@ def test_a_page_is_read_without_seeing_it(record: RunRecord):
     explained = [one for one in summaries if one.startswith("How to read it")]
     assert len(explained) == len(plots)
     # Those of effects are in the tables of the results.
-    assert sum("and its figures" in one for one in explained) == 3 * 2
+    assert sum("and its values" in one for one in explained) == 3 * 2
     assert "note-1" in found.ids()
     assert found.all("a", href="#note-1", **{"aria-label": "note 1"})
     classes = [(set(cell.attributes["class"].split()), cell.text) for cell in found.all("td")]
@@ -187,7 +187,7 @@ def test_missing_samples_are_said(record: RunRecord):
     lost = tuple(f"es, fork {block}: no samples were kept" for block in range(8))
     text = page_of(record, without_samples=lost)
     assert "es, fork 5: no samples were kept; and 2 more." in text
-    assert "Plots of fewer than 5 points are left out." in text
+    assert "Plots of fewer than 5 points are omitted." in text
 
 
 # Parts.

@@ -177,11 +177,11 @@ def _forest(analysis: Analysis, rows: Sequence[Row]) -> Chart:
         group=OVERVIEW,
         title=f"Effects: {title}",
         about=(
-            f"Each mark is how far a variant differs from {baseline} in {title}, with its 95% interval; the "
-            f"scale is one of ratios, and right is {words[1]}. Beyond the grey band, {margin:g}% wide to "
-            "each side, a difference matters in practice; an interval that crosses the line in the middle "
-            f"leaves open {'who' if speed else 'which'} is {words[1]}. The tables of the results have the "
-            f"same figures{', with the intervals that run off the plot' if beyond else ''}."
+            f"Each mark is a variant's difference from {baseline} in {title}, with its 95% interval, on a "
+            f"scale of ratios; to the right is {words[1]}. Differences within the grey band, up to "
+            f"{margin:g}%, are too small to matter. If an interval crosses the middle line, it is unclear "
+            f"which variant is {words[1]}. The tables under Results have the same values"
+            f"{', and the intervals that do not fit the plot' if beyond else ''}."
         ),
         data=[trace for trace in traces if trace.x],
         layout=layout,
@@ -295,8 +295,8 @@ def _fork_chart(analysis: Analysis, row: Row) -> Chart:
         title=f"{_UNITS[row.level].capitalize()}s: {title}",
         about=(
             f"Each dot is one {_UNITS[row.level]}'s {title}, from top to bottom in the order in which they "
-            "ran; the upright mark is their mean, the bar its own 95% interval. Whether two variants differ "
-            "is in the interval of their difference, not in whether these bars overlap."
+            "ran; the vertical mark is the mean, the bar its 95% interval. To see if two variants differ, "
+            "read the interval of their difference, not whether these bars overlap."
         ),
         data=traces,
         layout=layout,
@@ -361,7 +361,7 @@ def _fork_table(row: Row) -> Table:
         )
         for side in row.figures
     )
-    columns = (VARIANT, "Mean", "95% interval of it", worded("Forks by number"))
+    columns = (VARIANT, "Mean", "95% CI of the mean", worded("Forks by number"))
     return Table.of(f"{row.label}: {metric_title(row)} of every fork, {row.unit}", columns, lines)
 
 
@@ -452,7 +452,7 @@ def _request_chart(place: Place, group: str, forks: _Forks, each: int, analysis:
     variants = [(label, [fork for fork in forks if fork.label == label]) for label in analysis.variants]
     drawn = [_variant(label, own, position, each) for position, (label, own) in enumerate(variants) if own]
     warmup, unanswered = max(fork.warmup for fork in forks), sum(fork.unanswered for fork in forks)
-    bins = f"; a point is up to {each:,}" if each > 1 else ""
+    bins = f"; up to {each:,} per point" if each > 1 else ""
     lost = f"; {unanswered:,} failed or cut off, not drawn" if unanswered else ""
     layout = plot_layout(
         f"Request, from the first measured one{bins}{lost}",
@@ -463,9 +463,9 @@ def _request_chart(place: Place, group: str, forks: _Forks, each: int, analysis:
     about = "Each point is the median over forks"
     about += f" of the median of up to {each:,} successive requests" if each > 1 else ""
     about += ", the band the range of forks."
-    about += " What is shaded is warm-up, and in no figure." if warmup else ""
+    about += " The shaded part is warm-up, which no value includes." if warmup else ""
     if len({(fork.warmup, fork.measured) for fork in forks}) > 1:
-        about += " Forks differ in length: where some have no request, points are of the others."
+        about += " Forks differ in length; where one has ended, points are of the others."
     key = f"requests-{place[0]}-{place[1]}-{re.sub(r'[^A-Za-z0-9]+', '-', group).strip('-')}"
     table = Table.of(_REQUESTS, _REQUEST_COLUMNS, [line for _, line in drawn])
     return Chart(

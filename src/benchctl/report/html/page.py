@@ -106,7 +106,7 @@ def _parts(subject: Subject) -> Iterator[Part]:
     results = [*result_tables(analysis, notes), *chain.from_iterable(added), *legend(analysis), notes]
     yield Part("results", "Results", results)
     names = list(dict.fromkeys(analysis.where(row) for row in analysis.rows))
-    remarks = [f"Plots of fewer than {LEAST_POINTS} points are left out."]
+    remarks = [f"Plots of fewer than {LEAST_POINTS} points are omitted."]
     if absent := subject.without_samples:
         more = f"; and {len(absent) - _MOST_ABSENT} more" if len(absent) > _MOST_ABSENT else ""
         remarks.append(f"Not drawn: {'; '.join(absent[:_MOST_ABSENT])}{more}.")
@@ -138,7 +138,7 @@ def _setting_tables(analysis: Analysis, plan: Plan | None) -> Iterable[Table]:
         return
     rows = {(row.schedule, row.task): row for row in analysis.task_rows}
     lines = ((analysis.where(rows[place]), before_text(plan, place)) for place in sorted(rows))
-    yield Table.of("What the same node had run before each operation", (OPERATION, worded("Ran")), lines)
+    yield Table.of("What ran before on the same node", (OPERATION, worded("Runs")), lines)
 
 
 _MOST_ABSENT = 6
