@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from benchctl.errors import BenchctlError
+from benchctl.load import executor
 from benchctl.load.client import NodeGone, TaskAborted
 from benchctl.load.executor import TaskResult, WorkerPool
 from benchctl.results.samples import Outcome, SampleSpool, concatenate
@@ -106,6 +107,15 @@ def test_a_stop_ends_all_processes(serve: Serve, pool: WorkerPool, spool: Sample
     (result,) = run(server, pool, spool, many(), stop=stop)
     assert (result.columns["outcome"] == Outcome.CANCELLED).all()
     assert result.columns["client"].size == result.searches_sent
+
+
+def test_progress_of_several_processes_comes_once_in_an_interval(
+    serve: Serve, pool: WorkerPool, spool: SampleSpool, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(executor, "_PROGRESS_EVERY_S", 3600.0)
+    seen: list[int] = []
+    run(serve(), pool, spool, many(), on_progress=seen.append)
+    assert len(seen) == 1  # at the end
 
 
 def test_a_failure_in_one_process_is_raised_here(serve: Serve, pool: WorkerPool, spool: SampleSpool):

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from itertools import count
+from multiprocessing import active_children
 from pathlib import Path
 from textwrap import dedent, indent
 from typing import Any
@@ -648,11 +649,11 @@ while True:
     [
         (WAITS, "", [Outcome.OK, Outcome.CANCELLED]),
         (ASKS_AGAIN, "hang", [Outcome.CANCELLED] * 2),
-        (NEVER_ENDS, "", None),
+        (NEVER_ENDS, "", [Outcome.OK, Outcome.CANCELLED]),
     ],
 )
 def test_a_stop_ends_a_runner_wherever_it_is(
-    play: Player, monkeypatch: pytest.MonkeyPatch, body: str, fault: str, found: list[Outcome] | None
+    play: Player, monkeypatch: pytest.MonkeyPatch, body: str, fault: str, found: list[Outcome]
 ):
     monkeypatch.setattr(executor, "_OWN_CODE_S", 0.1)
     play.answer(fault=fault)
@@ -660,13 +661,39 @@ def test_a_stop_ends_a_runner_wherever_it_is(
     act: Callable[[], Any] = lambda: eventually(lambda: play.asked) and stop.set()  # noqa: E731 - of a thread
     watching = threading.Thread(target=act)
     watching.start()
-    if found is None:
-        with pytest.raises(KeyboardInterrupt):
-            play(runner(body), RUN, iterations=1, stop=stop)
-    else:
-        assert outcomes(play(runner(body), RUN, iterations=1, stop=stop)) == found
+    assert outcomes(play(runner(body), RUN, iterations=1, stop=stop)) == found
     watching.join()
     assert len(play.asked) == 1
+
+
+def test_a_source_that_never_returns_is_cut_off_without_an_error(
+    play: Player, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(executor, "_OWN_CODE_S", 0.1)
+    stop = threading.Event()
+    watching = threading.Thread(target=lambda: eventually(lambda: play.asked) and stop.set())
+    watching.start()
+    given = giving("{'body': {}, 'index': 'books'} if next(made) == 0 else [time.sleep(0.01) for _ in made]")
+    plugin = f"import itertools\nimport time\nmade = itertools.count()\n{given}"
+    result = play(plugin, SEARCH, iterations=2, stop=stop)
+    watching.join()
+    assert outcomes(result) == [Outcome.OK]
+    assert result.ended_ns > result.start_ns
+
+
+def test_a_worker_whose_task_was_cut_off_does_the_next_one(play: Player, tmp_path: Path):
+    stop = threading.Event()
+    watching = threading.Thread(target=lambda: eventually(lambda: play.asked) and stop.set())
+    watching.start()
+    with WorkerPool(1) as pool, SampleSpool(tmp_path / "samples") as spool:
+        given: dict[str, Any] = {"workers": pool, "spool": spool, "iterations": 1}
+        cut_off = play(runner(NEVER_ENDS), RUN, stop=stop, **given)
+        first = active_children()
+        after = play(runner("await es.count(index='books')"), RUN, **given)
+        assert active_children() == first
+        assert outcomes(cut_off) == [Outcome.OK, Outcome.CANCELLED]
+        assert outcomes(after) == [Outcome.OK, Outcome.OK]
+    watching.join()
 
 
 def test_templates_that_a_source_lists_are_created_in_turn_as_it_changed_them(play: Player):

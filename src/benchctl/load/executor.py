@@ -41,6 +41,7 @@ from benchctl.load.plugin_work import PluginPace, plugin_paces
 from benchctl.load.turns import OwnClock, Seat, Turn, Turns, TurnWaiter, spans_on_own_clock
 from benchctl.load.work import Program, WorkContext, Workload
 from benchctl.load.work.openers import open_workload
+from benchctl.plugin.session import Cancelled
 from benchctl.results.model import LoadHostFacts
 from benchctl.results.samples import Chunks, Columns, RowFile, RowOwner, SampleSpool, Span, concatenate
 from benchctl.track.model import Task
@@ -329,6 +330,20 @@ _GRACE_S = 0.5
 _OWN_CODE_S = 2.0
 
 
+class _Reports:
+    """Progress of a step, given at most once in each interval, and at the end."""
+
+    def __init__(self, on_progress: OnProgress | None) -> None:
+        self._on_progress = on_progress
+        self._at = time.monotonic() + _PROGRESS_EVERY_S
+
+    def __call__(self, requests: Callable[[], int], *, last: bool = False) -> None:
+        now = time.monotonic()
+        if self._on_progress is not None and (last or now >= self._at):
+            self._at = now + _PROGRESS_EVERY_S
+            self._on_progress(requests())
+
+
 def _at_once() -> int:
     """Return the start of clients of this process alone."""
     return time.monotonic_ns() + _START_LEAD_NS
@@ -494,6 +509,8 @@ class Crew:
                     client = self._runs[task].client(number, wires)
                     now_ns = time.monotonic_ns() if seat is None else seat.turns.now_ns()
                     self._serve(task, client, self._runs[task].cues(number, now_ns, 0, seat), listener)
+        except Cancelled:
+            pass  # cut off before its first request or behind its last
         except BaseException:
             self.halt()
             raise
@@ -518,18 +535,20 @@ class Crew:
             for client, run, (task, number) in zip(clients, runs, lane.posts, strict=True)
         ]
         # One more of each: it sees that there is nothing left.
-        for place in chain(order, range(len(steps))):
-            if wires[0].interrupted:
-                break
-            next(steps[place], None)
-            if clients[place].tally.unsupported is not None:
-                self.halt(lane.posts[place][0])
+        with suppress(Cancelled):
+            for place in chain(order, range(len(steps))):
+                if wires[0].interrupted:
+                    break
+                next(steps[place], None)
+                if clients[place].tally.unsupported is not None:
+                    self.halt(lane.posts[place][0])
         for place, (task, _) in enumerate(lane.posts):
             steps[place].close()
             self._ended(task, clients[place], listener)
 
     def _serve(self, task: int, client: Client, cues: Iterator[Cue], listener: Listener) -> None:
-        client.run(_telling(cues, listener, task))
+        with suppress(Cancelled):
+            client.run(_telling(cues, listener, task))
         self._ended(task, client, listener)
 
     def _ended(self, task: int, client: Client, listener: Listener) -> None:
@@ -542,15 +561,16 @@ class Crew:
     def _watch(
         self, working: list[Future[None]], stop: threading.Event, on_progress: OnProgress | None
     ) -> None:
-        report_at = time.monotonic() + _PROGRESS_EVERY_S
+        report = _Reports(on_progress)
         goes_on = True
         while goes_on and not stop.is_set() and not self._done.is_set():
             with self.pulse.wait(_STOP_POLL_S):
                 found = wait_for(working, timeout=_STOP_POLL_S, return_when=FIRST_EXCEPTION)
             goes_on = bool(found.not_done)
-            if on_progress is not None and (not goes_on or time.monotonic() >= report_at):
-                on_progress(sum(client.recorder.count for run in self._runs for client in run.clients))
-                report_at = time.monotonic() + _PROGRESS_EVERY_S
+            report(self._requests, last=not goes_on)
+
+    def _requests(self) -> int:
+        return sum(client.recorder.count for run in self._runs for client in run.clients)
 
     def _let_end(self, working: list[Future[None]]) -> None:
         self.halt()
@@ -572,8 +592,8 @@ class Crew:
             if time.monotonic() > patience:
                 # What a track's plug-in does there ends as soon as it executes Python again.
                 for thread in list(self._threads.values()):
-                    interrupt = ctypes.py_object(KeyboardInterrupt)
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), interrupt)
+                    cancelled = ctypes.py_object(Cancelled)
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), cancelled)
                 patience = time.monotonic() + _OWN_CODE_S
             # A client that was just being started is not among the futures yet.
             if not wait_for(working, timeout=_STOP_POLL_S).not_done and not self._threads:
@@ -1005,7 +1025,7 @@ class _Step:
         self._workers = [worker for worker, _ in posts]
         self._jobs = tuple(jobs)
         self._stop = stop
-        self._on_progress = on_progress
+        self._report = _Reports(on_progress)
         self._completion = Completion([job.task for job in jobs], self._stop_all, mark)
         self._ready = 0
         self._requests = [0] * len(posts)
@@ -1025,8 +1045,7 @@ class _Step:
             for line in wait(lines, timeout=_POLL_S):
                 number = next(n for n, worker in enumerate(self._workers) if worker.line is line)
                 self._hear(number, self._workers[number].receive())
-            if self._on_progress is not None:
-                self._on_progress(sum(self._requests))
+            self._report(lambda: sum(self._requests), last=len(self._finished) == len(self._workers))
         if self._failed is not None:
             raise self._failed
         return [

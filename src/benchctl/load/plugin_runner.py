@@ -36,7 +36,7 @@ from benchctl.load.work.searches import searches_in
 from benchctl.official import JSON, Carry, elasticsearch_over, opensearch_over
 from benchctl.plugin.code import Code
 from benchctl.plugin.rally_api import Unsupported
-from benchctl.plugin.session import PluginError, blamed
+from benchctl.plugin.session import Cancelled, PluginError, blamed
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.operations import Operation
@@ -260,10 +260,6 @@ _PRODUCT = {"x-elastic-product": "Elasticsearch"}
 _CHATTY = ("opensearch", "elastic_transport")
 # What they say of themselves and of the connection is the wire's business.
 _OWN_HEADERS = frozenset({"user-agent", "connection", "x-elastic-client-meta", "accept-encoding"})
-
-
-class Cancelled(BaseException):
-    """The client of the task is to end; no plug-in is meant to catch it."""
 
 
 def _plain_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -33,6 +33,10 @@ class PluginNeedsError(PluginError):
     """A plug-in needs something unsupported: its task is n/a."""
 
 
+class Cancelled(BaseException):
+    """The client of the task is to end; no plug-in is meant to catch it."""
+
+
 @contextmanager
 def blaming(code: Code, doing: str, *, may_end: bool = False) -> Iterator[None]:
     """Run foreign code: its exceptions become a PluginError.
@@ -43,11 +47,11 @@ def blaming(code: Code, doing: str, *, may_end: bool = False) -> Iterator[None]:
         may_end: whether StopIteration is part of the protocol, and passes.
 
     Raises:
-        PluginError: If it raised anything but KeyboardInterrupt.
+        PluginError: If it raised anything but KeyboardInterrupt and Cancelled.
     """
     try:
         yield
-    except (KeyboardInterrupt, BenchctlError):
+    except (KeyboardInterrupt, Cancelled, BenchctlError):
         raise
     except BaseException as err:
         if may_end and isinstance(err, StopIteration):
