@@ -96,6 +96,12 @@ def check(found: Callable[[], Snapshot], on_busy: BusyAction | None, clock: Cloc
     return said
 
 
+@pytest.mark.parametrize(("apart", "wanted"), [("", "4.3 GB are wanted"), ("--one-by-one", "2.1 GB")])
+def test_nodes_that_are_up_together_need_memory_together(apart: str, wanted: str):
+    (said,) = check(lambda: seen(free_memory_bytes=2 * GB), None, Clock(), apart=apart)
+    assert wanted in said
+
+
 @pytest.mark.parametrize(
     ("found", "wrong"),
     [
@@ -106,7 +112,7 @@ def check(found: Callable[[], Snapshot], on_busy: BusyAction | None, clock: Cloc
         (seen(others=other(0.21)), "other processes use 0.21 of 2 CPUs (java pid 7: 0.21)"),
         (seen(steal=0.02), ""),
         (seen(steal=0.03), "the hypervisor took 3%"),
-        (seen(free_memory_bytes=GB), "1.0 GB of memory are free, 2.1 GB are wanted"),
+        (seen(free_memory_bytes=GB), "1.0 GB of memory are free, 4.3 GB are wanted"),
         (seen(free_disk_bytes=GB), "1.0 GB are free on the disk"),
     ],
 )

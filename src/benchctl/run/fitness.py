@@ -62,20 +62,20 @@ class Snapshot:
     free_disk_bytes: int
     free_memory_bytes: int  # available without swapping
 
-    def lacks(self, limits: HostLimits, heap_mb: int) -> list[str]:
-        """Return the resources that do not suffice to measure a node with such a heap at all."""
+    def lacks(self, limits: HostLimits, *heaps_mb: int) -> list[str]:
+        """Return the resources that do not suffice for nodes with such heaps that are up together."""
         reasons = []
         if self.free_disk_bytes < limits.least_free_gb * _GB:
             reasons.append(
                 f"{self.free_disk_bytes / _GB:.1f} GB are free on the disk of benchctl's home, "
                 f"{limits.least_free_gb:g} GB are wanted"
             )
-        wanted = (heap_mb + BESIDE_HEAP_MB) * _MIB
+        wanted = sum(heap_mb + BESIDE_HEAP_MB for heap_mb in heaps_mb) * _MIB
         if self.free_memory_bytes < wanted:
             free = f"{self.free_memory_bytes / _GB:.1f} GB of memory are free"
-            reasons.append(
-                f"{free}, {wanted / _GB:.1f} GB are wanted for a node with a heap of {heap_mb} MiB"
-            )
+            nodes = "a node with a heap" if len(heaps_mb) == 1 else "nodes with heaps"
+            sizes = " and ".join(map(str, heaps_mb))
+            reasons.append(f"{free}, {wanted / _GB:.1f} GB are wanted for {nodes} of {sizes} MiB")
         return reasons
 
     def noise(self) -> list[str]:
@@ -147,17 +147,13 @@ def check_quiet(
     Raises:
         BenchctlError: If the host is busy, and `on_busy` is `fail`.
     """
-    heaps = [
-        0 if spec.target else spec.heap_mb or plan.heap_mb
-        for plan in plans
-        if on_busy in {"wait", "fail"} or not plan.test_mode
-        for spec in plan.variants
-    ]
-    if not heaps:
+    plans = [plan for plan in plans if on_busy in {"wait", "fail"} or not plan.test_mode]
+    if not plans:
         return
+    heaps_mb = max((heaps for plan in plans for heaps in _heaps_mb(plan)), key=sum)
 
     def wrong(seen: Snapshot) -> list[str]:
-        return [*seen.lacks(HostLimits(), max(heaps)), *seen.noise()]
+        return [*seen.lacks(HostLimits(), *heaps_mb), *seen.noise()]
 
     longest_s = LONGEST_WAIT_S if on_busy == "wait" else 0.0
     seen = settle(lambda: glance(home), wrong, longest_s, note, clock=clock, pause=pause)
@@ -166,6 +162,14 @@ def check_quiet(
         raise BenchctlError(f"host is busy: {reasons}", hint="stop other processes, or use: --on-busy warn")
     if reasons:
         note(f"warning: host is busy, results may be inconclusive: {reasons}")
+
+
+def _heaps_mb(plan: Plan) -> list[list[int]]:
+    """Return the heaps of the nodes that are up at the same time, MiB; nothing for running clusters."""
+    heap_mb = {spec.name: spec.heap_mb or plan.heap_mb for spec in plan.variants if spec.target is None}
+    names = [spec.name for spec in plan.variants]
+    groups = plan.compared_together(names) if plan.together else [[name] for name in names]
+    return [[heap_mb[name] for name in group if name in heap_mb] for group in groups]
 
 
 # What the driver costs on this host, and how many processes a plan's clients need.
