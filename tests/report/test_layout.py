@@ -275,6 +275,12 @@ def test_precision_says_what_a_difference_takes():
     assert (table.titles[-1], analysis.block_s) == ("To go", 40.0)
     further = analysis.rows[0].comparisons[0].further
     assert table.texts[0][-1] == ("" if further is None else f"{further * 40 / 60:.1f}")
+    ended = precision_table(
+        changed(analysis, lambda _, one: msgspec.structs.replace(one, looks=None, verdict="slower"))
+    )
+    assert ended is not None
+    assert (ended.titles[-1], "shrunk" in ended.title) == ("Shrunk %", True)
+    assert "shrunk" not in table.title
     several = precision_table(analyse_run(complete_record(variants=THREE)))
     assert several is not None
     assert (several.titles[2], len(several.texts)) == ("Variant", 12)

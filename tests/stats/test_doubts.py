@@ -1,6 +1,7 @@
 """Which doubts forks raise: one table of rows, and one of each thing that a whole run is asked for."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -91,7 +92,7 @@ DIFFERENT = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", "dif
             [made(failures={"rejected": 2}, failure_reasons=("full", "b")), made(failures={"reset": 4})],
             {},
             "failures",
-            "2 rejected, 4 reset, such as: full",
+            "2 rejected, 4 reset (such as: full)",
         ),
         ([made(failures={"rejected": 3}, retries=3)], {}, "failures", "3 were sent again after a pause"),
         ([made(drift=math.log(r)) for r in (0.69, 0.70, 0.71)], {}, "not-steady", "30% faster"),
@@ -253,6 +254,24 @@ def test_what_became_of_nodes_is_said(boots: Sequence[dict[str, Any]], code: str
 def test_a_warm_up_reads_what_was_to_be_cold(cache: str, task: Task, *, doubtful: bool):
     plan = make_plan(page_cache=cache, schedules=(Challenge("c", (task,)),))
     assert bool(list(cold_doubts(SERVICE_TIME, plan, (0, 0), ["es"]))) == doubtful
+
+
+@pytest.mark.parametrize(
+    ("task", "key"),
+    [
+        (Task("range", warmup_iterations=5), "warmup-iterations"),
+        (Task("range", warmup_time_period=5.0, time_period=9.0), "warmup-time-period"),
+    ],
+)
+def test_what_keeps_a_cache_cold_is_the_key_of_the_warm_up(task: Task, key: str):
+    plan = make_plan(page_cache="cold", schedules=(Challenge("c", (task,)),))
+    (doubt,) = cold_doubts(SERVICE_TIME, plan, (0, 0), ["es"])
+    assert re.findall(r"warmup.\w+(?:-\w+)?", doubt.text) == [key, key.replace("-", "_")]
+    elsewhere = msgspec.structs.replace(
+        plan, schedules=(Challenge("c", (Task("range"),)),), warmup_challenges=plan.schedules
+    )
+    (doubt,) = cold_doubts(SERVICE_TIME, elsewhere, (0, 0), ["es"])
+    assert "warmup" not in doubt.text
 
 
 def test_the_first_request_is_cold_unless_another_challenge_ran_before():

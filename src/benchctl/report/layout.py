@@ -324,7 +324,7 @@ def precision_table(analysis: Analysis) -> Table | None:
     if any(one.further for _, one in pairs):
         title += "; minutes to go until inconclusive rows have a verdict"
     if any(_shrunk(one) for _, one in pairs):
-        title += "; effect, shrunk because its verdict ended the run"
+        title += "; shrunk: the effect less what a run that ends at a verdict overestimates it by on average"
     table = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")
     return table if len(analysis.variants) > _TWO else table.without("Variant")
 

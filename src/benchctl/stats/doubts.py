@@ -134,12 +134,13 @@ def cold_doubts(metric: Metric, plan: Plan, place: Place, variants: Iterable[str
     """Yield whether anything warmed a page cache that was to be cold, before the task was measured."""
     task = task_at(plan, place)
     own = not metric.kind.of_start and (task.warmup_iterations or task.warmup_time_period)
+    key = "warmup-iterations" if task.warmup_iterations else "warmup-time-period"
+    way = f"set {key} to 0 in the challenge, or --param {key.replace('-', '_')}=0 if it has that parameter"
     if plan.page_cache == "cold" and (own or any(plan.warmups_of(name, place[0]) for name in variants)):
         yield Caveat(
             "not-cold",
-            "the warm-up, which is not measured, read the index into the page cache: "
-            "to prevent this, set warmup-iterations to 0 in the challenge, or --param warmup_iterations=0 "
-            "if it has that parameter",
+            "the warm-up, which is not measured, read the index into the page cache: to "
+            f"prevent this, {way if own else 'run without warm-up challenges'}",
         )
 
 
@@ -226,13 +227,16 @@ def unfit_values(metric: Metric, found: Mapping[str, ForkSummaries]) -> dict[str
             listed = " and ".join(
                 f"{counted(_typical_samples(found[name]), 'request')} of {name}" for name in (first, label)
             )
-            text = f"{metric.title} is of {listed} per fork, and depends on their number: no verdict"
+            text = (
+                f"{metric.title} comes from {listed} in each fork; it depends on how many there are, so no "
+                "verdict is given"
+            )
             doubts[label] = Caveat("too-few-samples", text)
     if few:
         text = (
-            f"{metric.title} of {' and '.join(few)} is of {counted(min(few.values()), 'request')} per fork: "
-            f"with fewer than {metric.samples_least:,} it is the "
-            f"{'slowest' if metric.quantile > _MEDIAN else 'fastest'} of them: no verdict"
+            f"{metric.title} of {' and '.join(few)} comes from {counted(min(few.values()), 'request')} in a "
+            f"fork; with fewer than {metric.samples_least:,}, it is just the "
+            f"{'slowest' if metric.quantile > _MEDIAN else 'fastest'} request, so no verdict is given"
         )
         doubts |= dict.fromkeys(few, Caveat("too-few-samples", text))
     return doubts
@@ -352,14 +356,12 @@ def _variant_doubts(metric: Metric, label: str, forks: ForkSummaries) -> Iterato
 def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]) -> str:
     """Describe the requests that failed, and those of them that were sent again."""
     listed = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in sorted(failed.items()))
-    reason = next((f", such as: {reason}" for one in summaries for reason in one.failure_reasons), "")
+    reason = next((f" (such as: {reason})" for one in summaries for reason in one.failure_reasons), "")
     retries = sum(summary.retries for summary in summaries)
-    again = (
-        f"; {retries:,} were sent again after a pause, which service time does not include" if retries else ""
-    )
+    again = f"; {retries:,} were sent again after a pause that is not in service time" if retries else ""
     return (
-        f"failed requests of {label}, the slowest ones in percentiles and not in other values: "
-        f"{listed}{reason}{again}"
+        f"failed requests of {label}: {listed}{reason}; percentiles count them as slower than all others, "
+        f"other values leave them out{again}"
     )
 
 
