@@ -58,7 +58,8 @@ def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
     """Run what a record is missing."""
 
     def go(record: RunRecord, engines: Engines) -> tuple[RunRecord, Told]:
-        monkeypatch.setattr(study, "ForkRunner", lambda *_args, **_named: engines)
+        monkeypatch.setattr(study, "StepRunner", lambda *_args, **_named: None)
+        monkeypatch.setattr(study, "ForkRunner", lambda *_args: engines)
         notes = Told()
         bench = Bench(Home(tmp_path), RunStore(tmp_path / "runs"), notes, threading.Event())
         Home(tmp_path).scratch.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 import numpy as np
@@ -161,12 +161,12 @@ class StepRunner:
         *,
         left_out: frozenset[str] = frozenset(),
     ) -> None:
-        self._plan = plan
-        self._track = track
-        self._home = home
+        self.plan: Final = plan
+        self.track: Final = track
+        self.home: Final = home
+        self.workers: Final = workers
         self._observer = observer
         self._stop = stop
-        self._workers = workers
         self._left_out = left_out
         self._before_searches = tasks_before_searches(plan, track)
 
@@ -174,14 +174,14 @@ class StepRunner:
         self, serving: Serving, variant: VariantSpec, boot: int, origin_ns: int, spool: SampleSpool
     ) -> Stage:
         """The stage for one node start of a fork; `origin_ns` is the fork's on the monotonic clock."""
-        context = work_context(self._plan, self._track, self._home, variant, origin_ns, serving.version)
+        context = work_context(self.plan, self.track, self.home, variant, origin_ns, serving.version)
         return Stage(
             open_wire=partial(open_client, serving.endpoint),
             context=context,
             origin_ns=origin_ns,
             boot=boot,
             spool=spool,
-            abort_on_failure=self._plan.on_error == "abort",
+            abort_on_failure=self.plan.on_error == "abort",
         )
 
     def run(self, serving: Serving, steps: Sequence[Step], stage: Stage, load: Load, *, variant: str) -> None:
@@ -192,9 +192,9 @@ class StepRunner:
         """
         clock = time.monotonic()
         load.free_ns = time.monotonic_ns()
-        schedules = self._plan.schedules
+        schedules = self.plan.schedules
         numbers = sorted({s[0][0] for s in steps})
-        warmups = self._plan.warmups_of(variant, numbers[0])
+        warmups = self.plan.warmups_of(variant, numbers[0])
         measured = [schedules[number] for number in numbers]
         for challenge in (*warmups, *measured):
             if challenge.cluster_settings:
@@ -222,7 +222,7 @@ class StepRunner:
         """
         label = ", ".join(job.task.label for job in jobs)
         # Of a search, whose steps may take minutes on a slow node, every one is the same task.
-        step = f"step {jobs[0].position}: " if self._plan.redline is not None else ""
+        step = f"step {jobs[0].position}: " if self.plan.redline is not None else ""
         if load.member.leads:
             self._observer.stage(f"{step}{label}" if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
@@ -244,7 +244,7 @@ class StepRunner:
                     jobs,
                     replace(stage, turns=turns),
                     stop=self._stop,
-                    workers=self._workers,
+                    workers=self.workers,
                     on_progress=on_progress,
                     mark=load.mark if turns is None else None,
                 )
@@ -255,7 +255,7 @@ class StepRunner:
         serving.glance()
         written = _spent(before, _write_clocks(serving, jobs, load))
         for job, result in zip(jobs, results, strict=True):
-            if result.stops and job.measured and not self._plan.test_mode:
+            if result.stops and job.measured and not self.plan.test_mode:
                 _refuse_stops(job, _driver(job, result))
             # What a node cannot do was told when results were collected, and its row says it.
             for failure in () if result.unsupported else result.failures:
@@ -269,7 +269,7 @@ class StepRunner:
             else:
                 load.warmed.add(job.operation.name)
         made = [body.get("settings", {}) for body in stage.context.indices.values()]
-        settings = (pair for spec in self._plan.variants for pair in spec.index_settings.items())
+        settings = (pair for spec in self.plan.variants for pair in spec.index_settings.items())
         given = {name: value for name, value in settings if any(one.get(name) == value for one in made)}
         for job, result in zip(jobs, results, strict=True):
             place = (job.schedule, job.position)
@@ -279,7 +279,7 @@ class StepRunner:
         return results
 
     def _job(self, schedule: int, position: int, task: Task) -> Job:
-        operation = self._track.operations[task.operation]
+        operation = self.track.operations[task.operation]
         return Job(task, operation, schedule, position, measured=schedule != WARMUP_SCHEDULE)
 
 
@@ -624,30 +624,16 @@ class _Place:
 
 
 class ForkRunner:
-    """Runs forks of one run; setting `stop` ends a task early; see `StepRunner`."""
+    """Runs forks of one run, whose results go into its folder."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        track: Track,
-        folder: RunFolder,
-        home: Home,
-        observer: SharedObserver,
-        stop: threading.Event,
-        *,
-        workers: WorkerPool | None = None,
-        left_out: frozenset[str] = frozenset(),
-    ) -> None:
-        self._plan = plan
-        self._track = track
+    def __init__(self, steps: StepRunner, folder: RunFolder) -> None:
+        self._steps = steps
         self._folder = folder
-        self._home = home
-        self._workers = workers
+        self._plan = plan = steps.plan
         self._node_cpus = None if plan.pin is None else plan.pin.node
-        wanted = places(track, plan.corpus.files)
+        wanted = places(steps.track, plan.corpus.files)
         self._expected = wanted.target if plan.origin == "prepared" else None
-        self._streams = tuple(dict.fromkeys((*wanted.data_streams, *streams_made(plan, track))))
-        self._steps = StepRunner(plan, track, home, observer, stop, workers, left_out=left_out)
+        self._streams = tuple(dict.fromkeys((*wanted.data_streams, *streams_made(plan, steps.track))))
 
     def run(self, job: ForkJob, member: Member = ALONE) -> tuple[ForkRecord, EngineFacts | None]:
         """Run one fork and write its samples.
@@ -704,7 +690,7 @@ class ForkRunner:
         subject, variant = job.subject, job.subject.spec.name
         if not isinstance(subject, Subject | TargetSubject):
             raise TypeError("microbenchmarks have no nodes")
-        with subject.workspace(self._home, f"fork-{job.block:03d}", _build_of(job)) as workspace:
+        with subject.workspace(self._steps.home, f"fork-{job.block:03d}", _build_of(job)) as workspace:
             progress.copy_s = time.monotonic() - clock
             origin_ns = time.monotonic_ns()
             with SampleSpool(workspace / "samples") as spool:
@@ -793,12 +779,12 @@ class ForkRunner:
             Start(
                 place.workspace,
                 folder,
-                self._home,
+                self._steps.home,
                 self._plan.heap_mb,
                 self._expected,
                 self._node_cpus,
                 flags=tuple(flag for collector in evidence for flag in collector.flags()),
-                listen="" if self._workers is None else self._workers.nodes_at,
+                listen="" if self._steps.workers is None else self._steps.workers.nodes_at,
             )
         )
 
@@ -827,7 +813,7 @@ class ForkRunner:
         clock = time.monotonic()
         if settings := self._plan.schedules[0].cluster_settings:
             serving.client.put_cluster_settings(settings)
-        result: SearchResult = hook("redline_search")(self._plan, self._track, place.block, measure)
+        result: SearchResult = hook("redline_search")(self._plan, self._steps.track, place.block, measure)
         load.requests_s += time.monotonic() - clock
         return result
 

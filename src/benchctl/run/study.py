@@ -20,7 +20,7 @@ from benchctl.results.model import FORKS_FOR_VERDICT, ForkRecord, RunRecord, Run
 from benchctl.results.plan import Plan, StopSpec, block_order, place_in_block
 from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Bench, Observer, SharedObserver, side_by_side
-from benchctl.run.fork import ForkJob, ForkRunner, Runner, pool_of
+from benchctl.run.fork import ForkJob, ForkRunner, Runner, StepRunner, pool_of
 from benchctl.run.host import allowed_cpus, pinned
 from benchctl.run.prepare import check_answers
 from benchctl.run.session import AnySubject
@@ -148,16 +148,11 @@ class OpenRun:
             if workers is not None:
                 self._held.enter_context(workers)
                 self._update(load_hosts=workers.facts)
-            self._runner = ForkRunner(
-                plan,
-                self._track,
-                self.folder,
-                bench.home,
-                self._observer,
-                bench.stop,
-                workers=workers,
-                left_out=self._record.left_out_of_pollution,
+            left_out = self._record.left_out_of_pollution
+            steps = StepRunner(
+                plan, self._track, bench.home, self._observer, bench.stop, workers, left_out=left_out
             )
+            self._runner = ForkRunner(steps, self.folder)
         return self._runner
 
     def company(self, job: ForkJob) -> object:
