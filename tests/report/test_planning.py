@@ -226,3 +226,14 @@ def test_a_command_is_given_again_with_other_parameters_beside_its_own():
 )
 def test_a_command_is_given_again_with_other_values(words: str, options: dict[str, str | None], line: str):
     assert again(words.split(), options) == line
+
+
+def test_more_requests_are_those_of_the_task_that_ends_the_others():
+    main = Task("main", iterations=30, group=0, completes=True)
+    schedule = Challenge("c", (main, Task("range", iterations=300_000_000, group=0)))
+    for code, count in (("too-few-samples", "iterations=100"), ("not-steady", "warmup_iterations=60")):
+        command = next_command(
+            *doubting(complete_record(), Caveat(code, "x"), schedules=(schedule,), words=WORDS)
+        )
+        assert command is not None
+        assert command.line.endswith(f"--param {count}")

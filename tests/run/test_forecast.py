@@ -30,7 +30,7 @@ from benchctl.run.forecast import (
 from benchctl.run.prepare import index_keys
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
-from benchctl.track.operations.catalogue import decode_operation
+from benchctl.track.operations.catalogue import PluginOperation, decode_operation
 from builders import ES, OS, make_environment, make_fork, make_plan, make_record, make_summary
 from observed import Told
 
@@ -213,3 +213,61 @@ def test_throttled_tasks_are_named_the_longest_first():
     assert line.startswith("throttled: t7 to 2 requests/s (35 s a fork), t6 ")
     assert "2 more tasks; as fast as nodes answer" in line
     assert rate_lines(make_plan()) == []
+
+
+FILL = decode_operation({"name": "fill", "operation-type": "bulk", "bulk-size": 500})
+PLUGIN = PluginOperation(name="own", type="own", param_source="s")
+ENDLESS = Task("range", iterations=300_000_000, group=0, target_throughput=1.0)
+
+
+def beside(*tasks: Task) -> Challenge:
+    parts = (*(msgspec.structs.replace(task, group=0) for task in tasks), ENDLESS)
+    return Challenge("c", parts, operations={"fill": FILL, "own": PLUGIN})
+
+
+@pytest.mark.parametrize(
+    ("challenge", "seconds"),
+    [
+        (beside(Task("multi_terms-keyword", time_period=4.0, completes=True)), 4.0),
+        (beside(Task("multi_terms-keyword", iterations=30, completes=True, target_throughput=2.0)), 15.0),
+        (beside(Task("fill", completes=True)), 500.0),
+        (
+            beside(
+                Task("fill", completes=True), Task("multi_terms-keyword", time_period=9.0, completes=True)
+            ),
+            9.0,
+        ),
+        (
+            beside(Task("own", completes=True), Task("multi_terms-keyword", time_period=9.0, completes=True)),
+            9.0,
+        ),
+        (beside(Task("own", completes=True)), None),
+    ],
+)
+def test_a_task_that_others_end_lasts_as_long_as_the_first_of_them(
+    challenge: Challenge, seconds: float | None
+):
+    plan = generated(6_000_000, schedules=(challenge,), origin="empty", variants=(ES,))
+    track = TRACK.with_challenges(challenge)
+    expected = None if seconds is None else pytest.approx(FORK_S + BOOT_S + seconds)
+    assert rough_fork_s(plan, track, ES) == expected
+    (line,) = rate_lines(plan)
+    assert "range to 1 requests/s" in line
+    assert "range to 1 requests/s (" not in line
+
+
+@pytest.mark.parametrize("stop", [None, DEFAULT_LENGTH])
+def test_what_has_no_count_has_no_estimate_until_it_was_measured(tmp_path: Path, stop: StopSpec | None):
+    challenge = beside(Task("own", completes=True))
+    plan = generated(1000, schedules=(challenge,), origin="empty", stop=stop)
+    track, store = TRACK.with_challenges(challenge), RunStore(tmp_path / "runs")
+    last = preparation([Ahead(plan, track, FileOptions())], Home(tmp_path), Past(store, HOST))[-1]
+    assert last.startswith("no estimate: challenge c goes on until own ends")
+    notes = Told()
+    assert announce(Past(store, HOST), plan, track, notes) is None
+    assert [note for note in notes.notes if "about" in note] == []
+    assert notes.notes[-1] == last
+    summaries = [make_summary(task.label, 10.0, task=place) for place, task in enumerate(challenge.schedule)]
+    forks = tuple(make_fork(name, 0, *summaries, wall_s=40.0) for name in ("es", "os"))
+    store.create("a").save(make_record("a", plan=plan, forks=forks))
+    assert announce(Past(store, HOST), plan, track, notes) == 40.0

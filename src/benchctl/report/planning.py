@@ -14,6 +14,7 @@ from benchctl.spec import DEFAULT_FORKS
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.compare import DECIDED, FORKS_FOR_QUOTING, Comparison
 from benchctl.stats.metrics import metric_of
+from benchctl.track.model import Challenge
 
 _COFFEE_MINUTES = 10
 _GROWTH = 2
@@ -106,9 +107,9 @@ def _larger(plan: Plan, codes: set[str], forks: int, cold: Collection[Place], *,
         if plan.settled or not any(task.time_period or task.warmup_time_period for task in tasks):
             # The parameter is that of all tasks: none may warm up for less than before.
             lengths = [
-                (task.warmup_iterations or 0) + (task.iterations or 1)
+                (schedule.schedule[place].warmup_iterations or 0) + _sent(schedule, place)
                 for number, schedule in enumerate(plan.schedules)
-                for place, task in enumerate(schedule.schedule)
+                for place in range(len(schedule.schedule))
                 if not cold or (number, place) in cold
             ]
             least = max(task.warmup_iterations or 0 for task in tasks)
@@ -116,13 +117,19 @@ def _larger(plan: Plan, codes: set[str], forks: int, cold: Collection[Place], *,
     if "too-few-samples" in codes:
         reasons.append("more requests")
         if not params:
-            sent = max((task.iterations or 1) for task in tasks)
+            places = ((one, place) for one in plan.schedules for place in range(len(one.schedule)))
+            sent = max(_sent(challenge, place) for challenge, place in places)
             params["iterations"] = max(_LEAST_ITERATIONS, _ITERATION_GROWTH * sent)
     if by_build:
         reasons.append("more index builds")
         options["--index-builds"] = str(max(FORKS_FOR_VERDICT, _GROWTH * plan.index_builds))
     why = f" ({'; '.join(reasons)})" if reasons else ""
     return Command(f"Next{why}", again(plan.words, options, params))
+
+
+def _sent(challenge: Challenge, place: int) -> int:
+    """Return the measured requests that a task's client is planned to send: no more than what ends it."""
+    return min(task.iterations or 1 for task in (challenge.schedule[place], *challenge.enders(place)))
 
 
 def _more_blocks(analysis: Analysis, forks: int) -> Command | None:
@@ -157,20 +164,21 @@ def _codes(analysis: Analysis) -> set[str]:
     return in_rows | {doubt.code for doubt in analysis.caveats}
 
 
-def forecast_lines(last: Analysis | None, plan: Plan, block_s: float) -> list[str]:
+def forecast_lines(last: Analysis | None, plan: Plan, block_s: float | None) -> list[str]:
     """Return how large a run is, and what the last one of its plan could detect.
 
-    `block_s` are the expected seconds of one fork of every variant.
+    `block_s` are the expected seconds of one fork of every variant; None if unknown.
     """
     forks, size = plan.forks, f"{counted(plan.forks, 'fork')} per variant"
     if plan.stop is not None:
-        if plan.stop.budget_s is not None:
+        if plan.stop.budget_s is not None and block_s is not None:
             forks = min(forks, plan.stop.blocks_in(block_s, plan.index_builds))
-        known = plan.stop.is_length or forks < plan.forks
+        known = block_s is not None and (plan.stop.is_length or forks < plan.forks)
         size = f"about {counted(forks, 'fork')} per variant" if known else f"at most {size}"
     extra = 0 if plan.evidence is None else plan.evidence.extra_forks
     more = f", {extra} more for evidence" if extra else ""
-    size = f"this run: {size}{more}, about {duration((forks + extra) * block_s)}"
+    about = "" if block_s is None else f", about {duration((forks + extra) * block_s)}"
+    size = f"this run: {size}{more}{about}"
     if len(plan.variants) == 1:
         return [f"{size}: one variant, nothing to compare it with"]
     if forks < FORKS_FOR_VERDICT:

@@ -24,7 +24,7 @@ from benchctl.run.bench import Observer
 from benchctl.run.documents import FileOptions, is_bulk, is_generated, needs_documents
 from benchctl.run.prepare import index_keys
 from benchctl.run.study import stop_text
-from benchctl.track.model import Track
+from benchctl.track.model import Task, Track, TrackOperation
 
 # Reading them delays the start, by about 2 ms each.
 _MOST_RECORDS = 100
@@ -97,27 +97,28 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> list[str]:
     for title, times in Counter(title for title, _ in missing.values()).items():
         steps.append(f"index {title}{f', {times} times' if times > 1 else ''}")
     seconds += sum(_INDEX_S + documents / DOCUMENTS_PER_S for _, documents in missing.values())
-    measured = 0
+    measured, unknown = 0, ""
     for run in runs:
         block_s = past.block_s(run.plan, run.track)
         forks = _forks(run.plan, block_s)
         measured += forks * len(run.plan.variants)
-        seconds += forks * block_s
+        seconds += forks * (block_s or 0.0)
+        unknown = unknown or (uncounted(run.plan, run.track) if block_s is None else "")
     about = "about " if any(run.plan.by_time for run in runs) else ""
-    about = "up to " if any(run.plan.stop and run.plan.stop.decided for run in runs) else about
+    about = "up to " if unknown or any(run.plan.stop and run.plan.stop.decided for run in runs) else about
     if measured:
         steps.append(f"measure {about}{counted(measured, 'fork')}")
     # Without forks or builds to be made, all builds are there.
     return [
         f"steps: {'; '.join(steps) or 'none: all index builds are in the cache'}",
-        f"in all about {duration(seconds)}, downloads not counted",
+        f"no estimate: {unknown}" if unknown else f"in all about {duration(seconds)}, downloads not counted",
     ]
 
 
-def _forks(plan: Plan, block_s: float) -> int:
+def _forks(plan: Plan, block_s: float | None) -> int:
     """Return the maximum forks of every variant, those for evidence included: with a budget, what fits."""
     forks = plan.forks
-    if plan.stop is not None and plan.stop.budget_s is not None:
+    if plan.stop is not None and plan.stop.budget_s is not None and block_s is not None:
         forks = min(forks, plan.stop.blocks_in(block_s, plan.index_builds))
     return forks + len(plan.extra_blocks)
 
@@ -151,28 +152,57 @@ def _missing(run: Ahead, spec: VariantSpec, home: Home) -> dict[object, tuple[st
     return {msgspec.json.encode((alike, senders, build)): title for build in range(plan.index_builds)}
 
 
-def rough_fork_s(plan: Plan, track: Track, spec: VariantSpec) -> float:
-    """Return the seconds of a fork that nothing like it was made of, from its parts."""
+def uncounted(plan: Plan, track: Track) -> str:
+    """Return why nothing tells how long a fork takes, for readers; empty if its tasks do."""
+    challenges = (*plan.all_warmups, *plan.schedules)
+    operations = track.with_challenges(*challenges).operations
+    for challenge in challenges:
+        for step in challenge.steps:
+            enders = [task for task in (challenge.schedule[place] for place in step) if task.completes]
+            if enders and all(_is_uncounted(task, operations[task.operation]) for task in enders):
+                names = " or ".join(task.label for task in enders)
+                return f"challenge {challenge.name} goes on until {names} ends, without a count or period"
+    return ""
+
+
+def _is_uncounted(task: Task, operation: TrackOperation) -> bool:
+    """Return whether only the operation knows when a task ends; bulk requests end with the documents."""
+    return operation.ends and task.iterations is None and task.time_period is None and not is_bulk(operation)
+
+
+def rough_fork_s(plan: Plan, track: Track, spec: VariantSpec) -> float | None:
+    """Return the seconds of a fork that nothing like it was made of, from its parts; None if uncounted."""
     if plan.micro is not None:
         return MICRO_S * sum(len(schedule.schedule) for schedule in plan.schedules)
+    if uncounted(plan, track):
+        return None
     documents = plan.of(spec).corpus.documents
     operations = track.with_challenges(*plan.all_warmups, *plan.schedules).operations
     starts = boots(plan)
     challenges = [one for steps in starts for one in plan.warmups_of(spec.name, steps[0][0][0])]
     seconds = FORK_S + len(starts) * BOOT_S
-    request_s = max(_LEAST_REQUEST_S, _REQUEST_S_PER_MILLION_DOCUMENTS * documents / 1e6)
-    for task in (task for challenge in (*challenges, *plan.schedules) for task in challenge.schedule):
-        if task.iterations is None and task.time_period is None and is_bulk(operations[task.operation]):
-            paced_per_s = DOCUMENTS_PER_S if task.rate_per_s is None else task.rate_per_s * task.per_request
-            seconds += documents / min(DOCUMENTS_PER_S, paced_per_s)
-        else:
-            measured_s = max((task.iterations or 1) * request_s, task.least_time or 0.0)
-            warm_up_s = (task.warmup_iterations or 0) * request_s
-            seconds += warm_up_s + measured_s if task.planned_s is None else task.planned_s
+    for challenge in (*challenges, *plan.schedules):
+        for step in challenge.steps:
+            tasks = [(task, operations[task.operation]) for task in (challenge.schedule[at] for at in step)]
+            ending = [pair for pair in tasks if pair[0].completes and not _is_uncounted(*pair)]
+            seconds_of = [_task_s(*pair, documents) for pair in ending or tasks]
+            seconds += min(seconds_of) if ending else sum(seconds_of)
     if plan.redline is not None:
         search = plan.redline
         seconds += search.warm_up_s + _REDLINE_STEPS * (search.settle_s + search.step_s)
     return seconds
+
+
+def _task_s(task: Task, operation: TrackOperation, documents: int) -> float:
+    """Return roughly the seconds of a task that nothing else ends."""
+    if task.iterations is None and task.time_period is None and is_bulk(operation):
+        paced_per_s = DOCUMENTS_PER_S if task.rate_per_s is None else task.rate_per_s * task.per_request
+        return documents / min(DOCUMENTS_PER_S, paced_per_s)
+    if task.planned_s is not None:
+        return task.planned_s
+    request_s = max(_LEAST_REQUEST_S, _REQUEST_S_PER_MILLION_DOCUMENTS * documents / 1e6)
+    measured_s = max((task.iterations or 1) * request_s, task.least_time or 0.0)
+    return (task.warmup_iterations or 0) * request_s + measured_s
 
 
 def _size_text(path: str, track: Track) -> str:
@@ -184,15 +214,19 @@ def _size_text(path: str, track: Track) -> str:
 
 def rate_lines(plan: Plan) -> list[str]:
     """Return which tasks are throttled, the longest first, and how to change that, for readers."""
-    tasks = [task for challenge in plan.schedules for task in challenge.schedule]
-    paced = [task for task in tasks if task.rate_per_s is not None and plan.redline is None]
+    paced = [
+        (None if challenge.enders(place) else task.planned_s, task)
+        for challenge in plan.schedules
+        for place, task in enumerate(challenge.schedule)
+        if task.rate_per_s is not None and plan.redline is None
+    ]
     if not paced:
         return []
-    paced.sort(key=lambda task: -(task.planned_s or 0.0))
+    paced.sort(key=lambda pair: -(pair[0] or 0.0))
     texts = [
         f"{task.label} to {task.rate_per_s:,g} requests/s"
-        + ("" if task.planned_s is None else f" ({duration(task.planned_s)} a fork)")
-        for task in paced[:_MOST_NAMED]
+        + ("" if planned_s is None else f" ({duration(planned_s)} a fork)")
+        for planned_s, task in paced[:_MOST_NAMED]
     ]
     texts += [f"{len(paced) - _MOST_NAMED} more tasks"] if len(paced) > _MOST_NAMED else []
     return [f"throttled: {', '.join(texts)}; as fast as nodes answer instead: --param target_throughput=0"]
@@ -224,16 +258,17 @@ class Past:
             self._last[key] = next(alike, None)
         return self._last[key]
 
-    def fork_s(self, plan: Plan, track: Track, variant: VariantSpec) -> float:
-        """Return the seconds of a fork of a variant."""
+    def fork_s(self, plan: Plan, track: Track, variant: VariantSpec) -> float | None:
+        """Return the seconds of a fork of a variant; None if nothing tells them."""
         last = self.last(plan)
         if last is not None:
             return statistics.median(fork.wall_s for fork in last.compared(variant.name))
         return rough_fork_s(plan, track, variant)
 
-    def block_s(self, plan: Plan, track: Track) -> float:
-        """Return the seconds of one fork of every variant."""
-        return sum(self.fork_s(plan, track, spec) for spec in plan.variants)
+    def block_s(self, plan: Plan, track: Track) -> float | None:
+        """Return the seconds of one fork of every variant; None if nothing tells them."""
+        seconds = [self.fork_s(plan, track, spec) for spec in plan.variants]
+        return None if None in seconds else sum(filter(None, seconds))
 
 
 # What of a plan decides how much forks differ and how long they take; seed and forks are not in it, nor is
@@ -249,14 +284,15 @@ def _same(plan: Plan, other: Plan) -> bool:
     return corpora[0] == corpora[1] and all(getattr(plan, name) == getattr(other, name) for name in _SAME)
 
 
-def announce(past: Past, plan: Plan, track: Track, observer: Observer) -> float:
-    """Announce a run; returns the expected seconds of a fork, on average over the variants."""
+def announce(past: Past, plan: Plan, track: Track, observer: Observer) -> float | None:
+    """Announce a run; returns the expected seconds of a fork, on average over the variants, if known."""
     # Imports scipy for a sixth of a second, too long for `benchctl run --help`.
     from benchctl.report.planning import forecast_lines  # noqa: PLC0415 - see above
     from benchctl.stats.analyse import analyse_run  # noqa: PLC0415 - see above
 
     last, block_s = past.last(plan), past.block_s(plan, track)
     analysis = None if last is None else analyse_run(last)
-    for line in filter(None, (stop_text(plan), *forecast_lines(analysis, plan, block_s))):
+    unknown = f"no estimate: {uncounted(plan, track)}" if block_s is None else ""
+    for line in filter(None, (stop_text(plan), *forecast_lines(analysis, plan, block_s), unknown)):
         observer.note(line)
-    return block_s / len(plan.variants)
+    return None if block_s is None else block_s / len(plan.variants)

@@ -402,8 +402,10 @@ def _refuse_stops(job: Job, driver: DriverFigures) -> None:
 
 
 def requests_of(jobs: Sequence[Job]) -> int:
-    """Requests that tasks will send, warm-up included; 0 when time or the corpus ends one of them."""
+    """Requests that tasks will send, warm-up included; 0 when something else ends one of them."""
     tasks = [job.task for job in jobs]
+    if len(tasks) > 1 and any(task.completes for task in tasks):
+        return 0
     if any(task.time_period is not None or task.warmup_time_period is not None for task in tasks):
         return 0
     if any(job.operation.ends and job.task.iterations is None for job in jobs):

@@ -248,6 +248,13 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
         return tuple(tuple(places) for _, places in groupby(range(len(self.schedule)), element))
 
+    def enders(self, place: int) -> tuple[Task, ...]:
+        """Return the other tasks of a parallel element whose end is that of the task at a position, too."""
+        step = next(step for step in self.steps if place in step)
+        return tuple(
+            self.schedule[other] for other in step if other != place and self.schedule[other].completes
+        )
+
 
 class IndexBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """The body to create an index with: settings, mappings and aliases."""
