@@ -19,7 +19,7 @@ from benchctl.results.store import RunFolder, RunStore
 from benchctl.run.bench import Bench
 from benchctl.run.fork import ForkJob
 from benchctl.run.orchestrate import Extras, More
-from benchctl.run.study import Hopeless, NotResumable, OpenRun
+from benchctl.run.study import Hopeless, LeftOf, NotResumable, OpenRun
 from builders import make_environment, make_fork, make_record, make_summary
 from report.conftest import CALIBRATION
 
@@ -50,7 +50,8 @@ class Observer:
         assert remaining_s is None or remaining_s >= 0
         self.started.append(f"{variant} {number}/{total}")
 
-    def fork_done(self, record: Any) -> None:
+    def fork_done(self, record: Any, remaining_s: float | None) -> None:
+        assert remaining_s is None or remaining_s >= 0
         self.ended.append(record.variant)
 
 
@@ -70,13 +71,13 @@ class MadeRun(OpenRun):
         return job.subject.spec.name
 
     def fork(
-        self, jobs: Sequence[ForkJob], number: int, total: int | None, left_s: float | None
+        self, jobs: Sequence[ForkJob], number: int, total: int | None, left_s: LeftOf
     ) -> dict[str, Hopeless]:
         (job,) = jobs
         variant = job.subject.spec.name
         one = (job.block, measurement_of(self.record), variant)
         self._world.before_fork(one)
-        self._bench.observer.fork_started(variant, number, total, left_s)
+        self._bench.observer.fork_started(variant, number, total, left_s([variant]))
         self._world.forks.append(one)
         plan = self.record.plan
         summaries = [
@@ -88,7 +89,7 @@ class MadeRun(OpenRun):
         fork = make_fork(variant, job.block, *summaries, wall_s=2.0, **changes)
         others = [old for old in self.record.forks if (old.block, old.variant) != (fork.block, variant)]
         self._update(forks=(*others, fork), caveats=self._caveats_after(fork))
-        self._bench.observer.fork_done(fork)
+        self._bench.observer.fork_done(fork, left_s([]))
         error = self._hopeless(fork)
         return {} if error is None else {variant: error}
 

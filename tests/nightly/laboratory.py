@@ -53,7 +53,7 @@ class Observer:
     def fork_started(self, variant: str, number: int, total: int, remaining_s: float | None) -> None:
         pass
 
-    def fork_done(self, record: Any) -> None:
+    def fork_done(self, record: Any, remaining_s: float | None) -> None:
         pass
 
 

@@ -57,7 +57,7 @@ class Engines:
 def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[RunRecord, Told]]:
     """Run what a record is missing."""
 
-    def go(record: RunRecord, engines: Engines) -> tuple[RunRecord, Told]:
+    def go(record: RunRecord, engines: Engines, fork_s: float | None = None) -> tuple[RunRecord, Told]:
         monkeypatch.setattr(study, "StepRunner", lambda *_args, **_named: None)
         monkeypatch.setattr(study, "ForkRunner", lambda *_args: engines)
         notes = Told()
@@ -65,7 +65,7 @@ def execute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tu
         Home(tmp_path).scratch.mkdir(parents=True, exist_ok=True)
         subjects = [cast("AnySubject", SimpleNamespace(spec=spec)) for spec in record.plan.variants]
         folder = RunFolder(tmp_path / "runs" / record.id)
-        run = study.OpenRun(bench, folder, record, cast("Track", None), subjects)
+        run = study.OpenRun(bench, folder, record, cast("Track", None), subjects, fork_s=fork_s)
         try:
             return orchestrate._measured(bench, run), notes
         except BenchctlError:
@@ -97,6 +97,24 @@ def test_a_budget_is_kept_in_whole_blocks(execute: Callable[..., Any]):
     assert "does not fit into the 75s" in record.stopped
     assert record.stopped not in record.caveats  # it lasted as long as it was to last
     assert notes.left == [75.0, 65.0, 55.0, 45.0, 35.0, 25.0]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize("fork_s", [1.0, None])
+def test_time_left_is_that_of_the_forks_so_far_from_the_first_one_on(
+    execute: Callable[..., Any], fork_s: float | None, *, fails: bool
+):
+    jobs: list[ForkJob] = []
+
+    def breaks(job: ForkJob) -> str | None:
+        jobs.append(job)
+        return "fail" if fails and len(jobs) == 1 else None
+
+    record = make_record(plan=make_plan(forks=3, apart="asked for"), answers=AnswerCheck((), {}, ()))
+    _, notes = execute(record, Engines(breaks), fork_s)
+    unknown = fails and fork_s is None
+    assert notes.left == [None if fork_s is None else 6.0, None if unknown else 50.0, 40.0, 30.0, 20.0, 10.0]
+    assert [*notes.left_after.values()] == [*notes.left[1:], 0.0]
 
 
 def test_a_budget_that_ends_first_says_what_is_not_decided(execute: Callable[..., Any]):

@@ -9,7 +9,7 @@ import pytest
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.results.model import BootRecord
 from benchctl.run.bench import Observer
-from benchctl.run.study import Hopeless, OpenRun, Study, ending, stand_in_caveats
+from benchctl.run.study import Hopeless, LeftOf, OpenRun, Study, ending, stand_in_caveats
 from builders import make_fork
 
 
@@ -40,6 +40,7 @@ class Made:
         self.timings: dict[str, float] = {}
         self.ended: list[str] = []
         self.reasons: list[str] = []
+        self.expected: list[float | None] = []
 
     def seconds(self, variant: str = "") -> list[float]:
         """A fork takes a second."""
@@ -75,7 +76,8 @@ class Made:
     def company(self, job: Any) -> object:
         return job.subject.spec.name in self.together or job.subject.spec.name
 
-    def fork(self, jobs: list[Any], number: int, total: int, _left_s: float | None) -> dict[str, Hopeless]:
+    def fork(self, jobs: list[Any], number: int, total: int, left_s: LeftOf) -> dict[str, Hopeless]:
+        self.expected.append(left_s([job.subject.spec.name for job in jobs]))
         variants = "".join(job.subject.spec.name for job in jobs)
         self.log.append((jobs[0].block, self.name, variants, number, total))
         if variants == "!":
@@ -128,6 +130,14 @@ def test_a_variant_that_fails_again_and_again_is_given_up_and_the_others_go_on()
     assert forks(log).count((0, "a", "y")) == 1
     assert [entry for entry in forks(log) if entry[1:] == ("a", "y")] == [(0, "a", "y")]
     assert sum(entry[1:] == ("b", "y") for entry in forks(log)) == 3
+
+
+def test_forks_of_a_variant_that_was_given_up_are_no_time_to_come() -> None:
+    run = Made("a", "xy", 4, [], fails="y")
+    go([run])
+    places = [place for place, (_, _, variant) in enumerate(forks(run.log)) if variant == "x"]
+    # After the first block, only what the other variant is missing.
+    assert [run.expected[place] for place in places[1:]] == [3.0, 2.0, 1.0]
 
 
 def test_a_block_that_does_not_fit_is_not_begun_but_the_first_is() -> None:

@@ -1,5 +1,6 @@
 """An observer that keeps what it is told."""
 
+from benchctl.results.model import ForkRecord
 from benchctl.run.bench import Observer
 
 
@@ -11,6 +12,7 @@ class Told(Observer):
         self.stages: list[str] = []
         self.steps: list[tuple[str, int, int]] = []
         self.left: list[float | None] = []
+        self.left_after: dict[tuple[int, str], float | None] = {}
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -24,3 +26,6 @@ class Told(Observer):
     def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
         del variant, number, total
         self.left.append(remaining_s)
+
+    def fork_done(self, record: ForkRecord, remaining_s: float | None) -> None:
+        self.left_after[record.block, record.variant] = remaining_s

@@ -42,14 +42,16 @@ class _Fork(NamedTuple):
 
     title: str
     ends: float | None  # when the last fork is expected to be over, on the monotonic clock
-    is_silent: bool  # whether its end says nothing of the time left
+    is_last: bool
 
     @property
     def left(self) -> str:
-        """Return the time left for readers, as a suffix; empty while unknown."""
-        if self.ends is None:
-            return ""
-        return f", about {duration(max(0.0, self.ends - time.monotonic()))} left"
+        """Return the time left for readers, as a suffix; empty while unknown, or if it takes longer."""
+        return "" if self.ends is None else _left(self.ends - time.monotonic())
+
+
+def _left(seconds: float | None) -> str:
+    return f", about {duration(seconds)} left" if seconds is not None and seconds > 0 else ""
 
 
 class Watcher(Observer):
@@ -59,7 +61,7 @@ class Watcher(Observer):
         self._live = live
         self._begun = self._shown = time.monotonic()
         self._forks: dict[str, _Fork] = {}  # those that are measured, by variant
-        self._done: int | None = None  # forks that are over; None before the first has begun
+        self._is_measuring = False  # whether the first fork has begun
         self._stage = ""
         self._step = ("", 0.0, 0)  # unit of the progress, when it began, and what was done then
 
@@ -98,26 +100,24 @@ class Watcher(Observer):
 
     def fork_started(self, variant: str, number: int, total: int | None, remaining_s: float | None) -> None:
         """Keep the fork; only the first one prints how long all forks will take."""
-        if self._done is None:
-            self._done = 0
+        if not self._is_measuring:
+            self._is_measuring = True
             left = "" if remaining_s is None else f", about {duration(remaining_s)}"
             forks = "forks" if total is None else counted(total - number + 1, "fork")
             self.note(f"measuring {forks}{left}")
         self._shown = time.monotonic()
-        # The first fork of a run whose length its time decides may take longer than expected.
-        is_silent = self._done == 0 if total is None else number >= total
+        is_last = total is not None and number >= total
         title = f"fork {number}" + ("" if total is None else f"/{total}") + f", {variant}"
         ends = None if remaining_s is None else self._shown + remaining_s
-        self._forks[variant] = _Fork(title, ends, is_silent)
+        self._forks[variant] = _Fork(title, ends, is_last)
 
-    def fork_done(self, record: ForkRecord) -> None:
+    def fork_done(self, record: ForkRecord, remaining_s: float | None) -> None:
         """Print what it measured; on a terminal only why it failed, since the tables show the others."""
-        fork = self._forks.pop(record.variant, _Fork(record.variant, None, is_silent=True))
-        self._done = (self._done or 0) + 1
+        fork = self._forks.pop(record.variant, _Fork(record.variant, None, is_last=True))
         if self._live is None or record.status == "failed":
             # What went wrong may end with what to do, on lines of its own.
             first, *more = fork_result(record).split("\n")
-            left = "" if self._forks or fork.is_silent else fork.left
+            left = "" if self._forks or fork.is_last else _left(remaining_s)
             self.note("\n".join([f"{fork.title}: {first}{left}", *more]))
 
     def _doing(self) -> str:

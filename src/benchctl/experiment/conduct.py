@@ -135,10 +135,10 @@ class Named(Observer):
         """Pass it on; several measurements may have a variant of that name."""
         self._observer.fork_started(f"{self._name}/{variant}", number, total, remaining_s)
 
-    def fork_done(self, record: ForkRecord) -> None:
+    def fork_done(self, record: ForkRecord, remaining_s: float | None) -> None:
         """Pass it on, as for a fork's beginning."""
         named = msgspec.structs.replace(record, variant=f"{self._name}/{record.variant}")
-        self._observer.fork_done(named)
+        self._observer.fork_done(named, remaining_s)
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,8 @@ class Observer:
         `remaining_s` is the time until the last one is over, including this one; None while unknown.
         """
 
-    def fork_done(self, record: ForkRecord) -> None:
-        """Take a fork that is on disk, or failed."""
+    def fork_done(self, record: ForkRecord, remaining_s: float | None) -> None:
+        """Take a fork that is on disk, or failed, and the time until the last one is over, as before."""
 
 
 class SharedObserver(Observer):

@@ -43,6 +43,10 @@ class NotResumable(BenchctlError):  # noqa: N818 - what is so, not a mistake of 
     """Something that is measured, or where, has changed since the run began."""
 
 
+LeftOf = Callable[[Collection[str]], float | None]
+"""Seconds until the last fork is over, given the variants of those that are measured; None while unknown."""
+
+
 class OpenRun:
     """A prepared run with its folder, of which a `Study` asks the forks of a block; each is on disk at once.
 
@@ -91,10 +95,16 @@ class OpenRun:
         self.folder.save(record)
 
     def seconds(self, variant: str = "") -> list[float]:
-        """Return the seconds of finished forks, of a variant or all; else what one is expected to take."""
-        done = (fork for fork in self._record.forks if fork.status == "done")
-        own = [fork.wall_s for fork in done if variant in ("", fork.variant)]
-        return own or ([] if self._fork_s is None else [self._fork_s])
+        """Return the seconds of finished forks, of a variant, else of all; else what one is expected to take.
+
+        Before the first is done, a failed one that took longer than expected counts.
+        """
+        forks = self._record.forks
+        done = [fork for fork in forks if fork.status == "done"]
+        own = [fork.wall_s for fork in done if fork.variant == variant] or [fork.wall_s for fork in done]
+        if own or self._fork_s is None:
+            return own
+        return [max([self._fork_s, *(fork.wall_s for fork in forks)])]
 
     @contextmanager
     def going(self) -> Iterator[None]:
@@ -164,20 +174,21 @@ class OpenRun:
         return next(number for number, names in enumerate(together) if name in names)
 
     def fork(
-        self, jobs: Sequence[ForkJob], number: int, total: int | None, left_s: float | None
+        self, jobs: Sequence[ForkJob], number: int, total: int | None, left_s: LeftOf
     ) -> dict[str, Hopeless]:
         """Run forks of a block at the same time and put them on disk; return variants that failed too often.
 
-        `number` is the first's, counted over all variants from 1, of `total`; `left_s` are the seconds until
-        the last is done.
+        `number` is the first's, counted over all variants from 1, of `total`.
 
         Raises:
             BenchctlError: If there is no space, or results cannot be written.
         """
         runner = self._fork_runner()
         self._require_space(jobs)
-        for place, job in enumerate(jobs):
-            self._bench.observer.fork_started(job.subject.spec.name, number + place, total, left_s)
+        names = [job.subject.spec.name for job in jobs]
+        expected_s = left_s(names)
+        for place, name in enumerate(names):
+            self._bench.observer.fork_started(name, number + place, total, expected_s)
         block, plan = jobs[0].block, self._record.plan
         stile = Turnstile(len(jobs), f"{plan.seed}/{block}/turns", self._observer.halted)
         cpus = len(allowed_cpus()) if plan.pin is None else len(plan.pin.node)
@@ -192,7 +203,8 @@ class OpenRun:
             if facts is not None and facts.variant not in {engine.variant for engine in engines}:
                 engines = (*engines, facts)
             self._update(forks=(*others, fork), engines=engines, caveats=self._caveats_after(fork))
-            self._bench.observer.fork_done(fork)
+            names.remove(fork.variant)
+            self._bench.observer.fork_done(fork, left_s(names))
             if (error := self._hopeless(fork)) is not None:
                 hopeless[fork.variant] = error
         return hopeless
@@ -384,7 +396,6 @@ class Study:
         return list(groups.values())
 
     def _measure(self, group: Sequence[tuple[Side, ForkJob]]) -> None:
-        expected_s = self._expected_s([step[0] for step in self._steps])
         number = sum(record.total for record in self.records) - len(self._steps) + 1
         totals = [total_of(record) for record in self.records]
         total = None if None in totals else sum(filter(None, totals))
@@ -394,7 +405,11 @@ class Study:
         if not jobs:
             return
         run = group[0][0].run
-        left_s = remaining_s(self.records[run], expected_s)
+
+        def left_s(variants: Collection[str]) -> float | None:
+            sides = [*(Side(run, variant) for variant in variants), *(side for side, _ in self._steps)]
+            return remaining_s(self.records[run], self._expected_s(sides))
+
         for variant, error in self._runs[run].fork(jobs, number, total, left_s).items():
             if not self._goes_on_without:
                 raise error
@@ -402,10 +417,10 @@ class Study:
             self._observer.note(f"{error.message.splitlines()[0]}; its other forks are given up")
 
     def _expected_s(self, sides: Collection[Side]) -> float | None:
-        """Return the seconds that a fork of each will take; None before anything is known of their like."""
+        """Return the seconds that forks will take, of which those given up take none; None if unknown."""
         all_seconds = [seconds for run in self._runs for seconds in run.seconds()]
         total_s = 0.0
-        for side in sides:
+        for side in (side for side in sides if side not in self._hopeless):
             own = self._runs[side.run].seconds(side.variant) or all_seconds
             if not own:
                 return None
