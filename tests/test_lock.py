@@ -6,6 +6,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 import benchctl.home as boundary_home
@@ -18,6 +19,7 @@ from benchctl.lock import (
     lock_name,
     measuring_pid,
     process_hours,
+    process_words,
 )
 
 NAME = f"\0benchctl-test-{os.getpid()}"
@@ -135,6 +137,24 @@ def test_a_home_that_another_container_measures_with_is_refused_or_waited_for(
             pass
     assert len(told) == 1
     assert str(tmp_path) in told[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (
+            ["/bin/benchctl", "nightly", "run", "a.yml", "--quiet", "b"],
+            " (benchctl nightly run a.yml), since ",
+        ),
+        (["other"], ", since "),
+    ],
+)
+def test_a_holder_is_named_with_its_command(words: list[str], named: str):
+    up = [sys.executable, "-c", "import sys; print('up', flush=True); sys.stdin.read()", *words]
+    with subprocess.Popen(up, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"up\n"
+        assert process_words(holder.pid).partition(psutil.Process().username())[2].startswith(named)
 
 
 def test_how_long_a_holder_has_run_is_known(monkeypatch: pytest.MonkeyPatch):

@@ -7,8 +7,10 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import takewhile
+from pathlib import Path
 from typing import Final
 
 import psutil
@@ -173,15 +175,24 @@ def measuring_pid(name: str | None = None) -> int | None:
 
 
 def process_words(pid: int | None) -> str:
-    """Return a process, its user and start time, as text."""
+    """Return a process, its user, command and start time, as text."""
     if pid is None:
         return "process unknown"
     try:
         process = psutil.Process(pid)
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(process.create_time()))
-        return f"process {pid} of user {process.username()}, since {since}"
+        return f"process {pid} of user {process.username()}{_command(process.cmdline())}, since {since}"
     except psutil.Error:
         return f"process {pid}"
+
+
+def _command(line: Sequence[str]) -> str:
+    """Return the command in a benchctl's command line, without its options, as a suffix; else nothing."""
+    names = [Path(word).name for word in line]
+    if "benchctl" not in names:
+        return ""
+    words = takewhile(lambda word: not word.startswith("-"), line[names.index("benchctl") + 1 :])
+    return f" ({' '.join(('benchctl', *words))})"
 
 
 def process_hours(pid: int | None) -> float:

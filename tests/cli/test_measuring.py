@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,10 @@ DECLARED = {"source-file": "docs.json", "document-count": 7}
 def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(home: Path, benchctl: Benchctl):
     dry = (*MEASURED, *SMALL, "--docs", "300k", "--forks", "3")
     with host_lock(wait=False, on_wait=print):  # nobody is disturbed
-        assert benchctl(*dry).out == (
+        held = benchctl(*dry)
+        assert held.status == 0
+        assert f"another benchctl is measuring on this host: process {os.getpid()} of user" in held.err
+        assert held.out == (
             "would measure range-only with es, 3 forks each on 300,000 documents\n"
             "throttled: range to 2 requests/s (55 s a fork); as fast as nodes answer instead: "
             "--param target_throughput=0\n"
@@ -37,6 +41,7 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(home: Path, be
             "measure 3 forks\n"
             "in all about 4 min 08 s, downloads not counted\n"
         )
+    assert "another benchctl" not in benchctl(*dry).err
     assert benchctl(*dry, "--variant", "es@9.9.9").status == ExitCode.USAGE
     nowhere = benchctl(*dry, "--runs", "/sys/kernel/runs")
     assert nowhere.status == ExitCode.FAILED

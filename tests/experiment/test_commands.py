@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.experiment.commands import BegunExperiment, conclude
 from benchctl.experiment.file import experiment_names
 from benchctl.home import Home
+from benchctl.lock import host_lock
 from benchctl.results.store import RunFolder
 from benchctl.run.host import describe_host
 from benchctl.run.orchestrate import More
@@ -70,8 +72,10 @@ def test_what_cannot_be_run_is_refused(tmp_path: Path):
 
 
 def test_a_dry_run_says_what_would_be_measured_what_that_takes_and_will_see(tmp_path: Path):
-    result = call("run", str(write(tmp_path)), "--dry-run")
+    with host_lock(wait=False, on_wait=print):
+        result = call("run", str(write(tmp_path)), "--dry-run")
     assert result.exit_code == 0, result.exception
+    assert f"another benchctl is measuring on this host: process {os.getpid()}" in result.stderr
     lines = result.stdout.splitlines()
     assert lines[0] == "would measure used: 2 measurements"
     assert all(f"{name}: this run: 3 forks per variant" in result.stderr for name in ("fresh", "used"))

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from benchctl.cli.targets import endpoints_of
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, ExitCode
 from benchctl.home import Home
-from benchctl.lock import host_lock
+from benchctl.lock import host_lock, measuring_pid, process_words
 from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
@@ -173,7 +173,7 @@ def only_say(
     ):
         say(line)
     with watching(quiet=False) as observer:
-        check_quiet(home, [plan], observer.note, "fail" if on_busy == "fail" else "warn")
+        look_around(home, [plan], observer, on_busy)
         announce(past, plan, track, observer)
 
 
@@ -195,8 +195,15 @@ def say_rest(records: Iterable[RunRecord], home: Home, on_busy: BusyAction | Non
         for line in filter(None, [stop_text(record.plan)]):
             say(line)
     with watching(quiet=False) as observer:
-        plans = [record.plan for record in records]
-        check_quiet(home, plans, observer.note, "fail" if on_busy == "fail" else "warn")
+        look_around(home, [record.plan for record in records], observer, on_busy)
+
+
+def look_around(home: Home, plans: Sequence[Plan], observer: Observer, on_busy: BusyAction | None) -> None:
+    """Name who measures on this host, for a dry run, and warn where it is busy; see `check_quiet`."""
+    holder = measuring_pid()
+    if holder is not None:
+        observer.note(f"another benchctl is measuring on this host: {process_words(holder)}")
+    check_quiet(home, plans, observer.note, "fail" if on_busy == "fail" else "warn")
 
 
 # The end of a command that measured: its tables, and an error where they do not show all that was asked.

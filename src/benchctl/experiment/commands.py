@@ -10,6 +10,7 @@ import click
 
 from benchctl.cli.measuring import (
     dry_run_option,
+    look_around,
     measuring,
     measuring_options,
     plan_lines,
@@ -181,7 +182,7 @@ def _only_say(experiment: Experiment, store: RunStore, home: Home, on_busy: Busy
     for line in (*dict.fromkeys(remarks), *_steps(experiment, past, home)):
         say(line)
     with watching(quiet=False) as observer:
-        check_quiet(home, [*plans.values()], observer.note, "fail" if on_busy == "fail" else "warn")
+        look_around(home, [*plans.values()], observer, on_busy)
         for name, plan in plans.items():
             if plan.schedules:
                 announce(past, plan, experiment.plans[name].track, Named(observer, name))
