@@ -58,6 +58,10 @@ class _State(msgspec.Struct):
     versions: list[str]  # the server's version of each of these; empty where it has none
 
 
+class RefusedError(BenchctlError):
+    """A server answers that it does not hand out the file."""
+
+
 class _IncompleteError(Exception):
     """An attempt ended early, and may be resumed."""
 
@@ -79,8 +83,9 @@ class Download:
         Of a failed attempt the beginning is kept, for the next one to resume.
 
         Raises:
-            BenchctlError: If a server refuses, gives another size, or disconnects again and again; or if the
-                disk is too small.
+            RefusedError: If a server refuses.
+            BenchctlError: If it gives another size, or disconnects again and again; or if the disk is too
+                small.
         """
         with disk_errors(f"write {self.target}"):
             self.target.parent.mkdir(parents=True, exist_ok=True)
@@ -219,7 +224,7 @@ class Download:
             return -1, None
         if status in _PASSING:
             raise _IncompleteError(f"HTTP {status}")
-        raise BenchctlError(f"cannot download {_shown(piece)}: HTTP {status}", hint=self.advice.refused)
+        raise RefusedError(f"cannot download {_shown(piece)}: HTTP {status}", hint=self.advice.refused)
 
     def _check_size(self, piece: Piece, total: int | None) -> None:
         if piece.size is not None and total is not None and total != piece.size:

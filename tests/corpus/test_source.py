@@ -394,6 +394,75 @@ def test_when_looking_files_are_as_the_track_declares_them(tmp_path: Path):
     ]  # fmt: skip
 
 
+def numbered(count: int) -> bytes:
+    return b"".join(b'{"n":%d}\n' % number for number in range(count))
+
+
+def trial(folder: Path, *corpora: Corpus, notes: list[str] | None = None, **options: Any) -> list[CorpusFile]:
+    note = (notes if notes is not None else []).append
+    home = Home(folder / "home")
+    return [*find_documents(corpora, folders=[folder], home=home, trial=True, note=note, **options)]
+
+
+def found_of(files: Sequence[CorpusFile]) -> list[tuple[str, int, int]]:
+    return [(Path(file.path).name, file.documents, file.held) for file in files]
+
+
+def test_a_trial_reads_the_first_thousand_documents_that_a_track_has_beside_the_whole(tmp_path: Path):
+    (tmp_path / "calls.json").write_bytes(numbered(3000))
+    (tmp_path / "calls-1k.json").write_bytes(numbered(1001))
+    (file,) = trial(tmp_path, declared("calls.json", document_count=3000, uncompressed_bytes=7))
+    assert found_of([file]) == [("calls-1k.json", 1000, 1000)]
+    assert read(file, home=Home(tmp_path / "home")) == numbered(1000)
+
+
+@pytest.mark.parametrize("count", [3000, None])
+def test_a_trial_without_such_a_file_takes_a_share_of_the_whole(count: int | None, tmp_path: Path):
+    (tmp_path / "calls.json").write_bytes(numbered(3000))
+    found = trial(tmp_path, declared("calls.json.bz2", document_count=count))
+    assert found_of(found) == [("calls.json", 1000, 3000)]
+
+
+def test_a_trial_leaves_small_sets_whole_whatever_is_beside_them(tmp_path: Path):
+    (tmp_path / "regions.json").write_bytes(numbered(12))
+    (tmp_path / "regions-1k.json").write_bytes(numbered(5))
+    (tmp_path / "calls-1k.json.bz2").write_bytes(PACKERS["bz2"](numbered(1000)))
+    regions = declared("regions.json", document_count=12)
+    found = trial(tmp_path, regions, declared("calls.json.bz2", document_count=10**9))
+    assert found_of(found) == [("regions.json", 12, 12), ("calls-1k.json.bz2", 1000, 1000)]
+
+
+def test_a_trial_fetches_the_first_thousand_documents_only(files: FileServer, tmp_path: Path):
+    files.files["/calls-1k.json.bz2"] = Served(PACKERS["bz2"](numbered(1000)))
+    files.files["/calls.json.bz2"] = Served(PACKERS["bz2"](numbered(3000)))
+    notes: list[str] = []
+    corpus = declared("calls.json.bz2", document_count=3000, compressed_bytes=7, base_url=files.url)
+    assert found_of(trial(tmp_path, corpus, notes=notes)) == [("calls-1k.json.bz2", 1000, 1000)]
+    assert ([path for path, _ in files.requests], notes) == (["/calls-1k.json.bz2"], [])
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_trial_fetches_the_whole_where_there_is_no_such_file_and_notes_it(
+    status: int, files: FileServer, tmp_path: Path
+):
+    files.files["/calls-1k.json"] = Served(b"", statuses=[status])
+    files.files["/calls.json"] = Served(numbered(3000))
+    notes: list[str] = []
+    corpus = declared("calls.json", document_count=3000, base_url=files.url)
+    assert found_of(trial(tmp_path, corpus, notes=notes)) == [("calls.json", 1000, 3000)]
+    (note,) = notes
+    assert f"calls-1k.json: HTTP {status}" in note
+
+
+def test_a_look_at_a_trial_shows_what_would_be_fetched(tmp_path: Path):
+    corpus = declared("calls.json.bz2", document_count=3000, base_url="http://x.invalid/logs")
+    (file,) = trial(tmp_path, corpus, looking=True)
+    assert (file.path, file.documents, file.held) == ("http://x.invalid/logs/calls-1k.json.bz2", 1000, 1000)
+    elsewhere = declared("calls.json", document_count=3000, source_url="http://x.invalid/logs/calls.json")
+    (file,) = trial(tmp_path, elsewhere, looking=True)
+    assert (file.path, file.documents) == ("http://x.invalid/logs/calls.json", 1000)
+
+
 def test_vectors_and_streams_without_an_end_are_no_files_of_documents(tmp_path: Path):
     corpora = [
         declared("vectors.hdf5", source_format="hdf5"),

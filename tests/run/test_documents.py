@@ -98,6 +98,9 @@ def test_of_files_the_track_says_how_many_documents_there_are():
     assert expected(track(people, fines), "ask", docs=5).documents == 5
     assert expected(track(people, fines), "ask", docs=50).documents == 10
     assert expected(track(people), "ask").seed == 0
+    assert (
+        expected(track(people, corpus("calls", lines=3000)), "ask", docs=50, at_most=True).documents == 1006
+    )
 
 
 def test_generated_documents_need_one_place_to_go_to():

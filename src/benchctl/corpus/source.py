@@ -15,13 +15,16 @@ from benchctl.corpus.generated import MANIFEST, locked
 from benchctl.corpus.indexed import SUFFIXES, index_file, read_lines
 from benchctl.corpus.tables import check_slice
 from benchctl.disk import FreeBytes, disk_errors, free_bytes
-from benchctl.download import Advice, Download, Piece
+from benchctl.download import Advice, Download, Piece, RefusedError
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home
 from benchctl.network import Progress, shown
 from benchctl.results.plan import CorpusFile
 from benchctl.track.model import Corpus, Documents
 from benchctl.track.template import cut
+
+TRIAL_DOCUMENTS = 1000
+"""Documents of each set that a trial of a track uses; smaller sets stay whole."""
 
 # Partial use of a file: evenly spaced blocks, the same ones every time.
 #
@@ -75,6 +78,10 @@ def shared_out(documents: int, held: Sequence[int]) -> tuple[int, ...]:
         shares.append(after * documents // total - before * documents // total if total else 0)
         before = after
     return tuple(shares)
+
+
+Note = Callable[[str], None]
+"""Called with a line worth showing."""
 
 
 # Where files are on this machine.
@@ -353,12 +360,50 @@ def _is_action(line: bytes) -> bool:
     return len(action) == 1 and not _ACTIONS.isdisjoint(action)
 
 
+def _trial_set(documents: Documents) -> Documents:
+    """Return the first documents of a set, as tracks publish them: `NAME-1k.EXT` for `NAME.EXT`."""
+    bare = names_of(documents)[documents.packed]
+    path = PurePosixPath(inside(bare))
+    return msgspec.structs.replace(
+        documents,
+        source_file=f"{path.with_stem(f'{path.stem}-1k')}{documents.source_file.removeprefix(bare)}",
+        document_count=None,
+        compressed_bytes=None,
+        uncompressed_bytes=None,
+        source_url=None,
+        source_file_parts=(),
+    )
+
+
+def _find_trial(
+    fetch: Fetch, corpus: Corpus, whole: Documents, places: Sequence[Path], note: Note, *, looking: bool
+) -> tuple[Documents, Path | None]:
+    """Return what a trial reads of a set: its first documents, here or published, or else the whole set.
+
+    The path is None for what is yet to be fetched.
+    """
+    first = _trial_set(whole)
+    for documents in (first, whole):
+        path = find_file(documents, places)
+        if path is not None:
+            return documents, path
+    if looking or not is_published(first):
+        return first if is_published(first) else whole, None
+    try:
+        return first, fetch.get(corpus, first)
+    except RefusedError as err:
+        note(f"{err.message}: corpus '{corpus.name}' needs all of {whole.source_file} in its place")
+        return whole, None
+
+
 def find_documents(
     corpora: Sequence[Corpus],
     *,
     folders: Sequence[Path],
     home: Home,
     docs: int | None = None,
+    trial: bool = False,
+    note: Note = lambda _: None,
     progress: Callable[[int], None] | None = None,
     downloading: Progress | None = None,
     looking: bool = False,
@@ -373,6 +418,8 @@ def find_documents(
         home: has fetched files, and indices of files.
         docs: how many documents are used in total, shared over the files in proportion, an even share of
             each; all of them when None.
+        trial: at most TRIAL_DOCUMENTS of each set are used, of `NAME-1k.EXT` where there is one.
+        note: called with a line where there is none, and a whole set is fetched.
         progress: called with the number of lines newly read, while a file is read for the first time.
         downloading: called with the progress of a download.
         looking: files are as the track declares them; nothing but their sizes is read, nothing is fetched,
@@ -387,10 +434,14 @@ def find_documents(
     available = []
     for corpus in corpora:
         places = [*folders, corpus_folder(home, corpus.name)]
-        for documents in corpus.documents:
-            if documents.source_format != "bulk" or corpus.streaming_ingestion:
+        for whole in corpus.documents:
+            if whole.source_format != "bulk" or corpus.streaming_ingestion:
                 continue
-            path = find_file(documents, places)
+            documents = whole
+            if trial and (whole.document_count is None or whole.document_count > TRIAL_DOCUMENTS):
+                documents, path = _find_trial(fetch, corpus, whole, places, note, looking=looking)
+            else:
+                path = find_file(documents, places)
             if path is None and not is_published(documents):
                 raise not_found(corpus, documents, places)
             if path is not None and path.name == Path(documents.source_file).name:
@@ -405,7 +456,7 @@ def find_documents(
             has_actions = documents.includes_action_and_meta_data
             if looking:
                 url = "" if path else fetch.url(corpus, documents).rpartition("/")[0]
-                count = documents.document_count or 0
+                count = documents.document_count or (0 if documents is whole else TRIAL_DOCUMENTS)
                 file = CorpusFile(
                     path=str(path or f"{url}/{documents.source_file}"),
                     documents=count,
@@ -419,6 +470,10 @@ def find_documents(
                 file = local_file(path, index="", home=home, has_actions=has_actions, progress=progress)
                 _check(corpus, path, "bytes uncompressed", file.raw_bytes, documents.uncompressed_bytes)
                 _check(corpus, path, "documents", file.held, documents.document_count)
+            if documents is not whole:
+                file = msgspec.structs.replace(file, held=min(file.held, TRIAL_DOCUMENTS))
+            if trial:
+                file = msgspec.structs.replace(file, documents=min(file.held, TRIAL_DOCUMENTS))
             available.append(msgspec.structs.replace(file, **destination))
     return _shares(available, docs)
 

@@ -10,6 +10,7 @@ import msgspec
 from benchctl.corpus.generated import ensure_corpus, open_documents
 from benchctl.corpus.indexed import unpacked
 from benchctl.corpus.source import (
+    TRIAL_DOCUMENTS,
     Fetch,
     corpus_digest,
     corpus_folder,
@@ -160,7 +161,7 @@ class FileOptions:
     local: Path | None = None  # in place of files of the track; None for these alone
     folders: tuple[Path, ...] = ()  # searched in addition to the track's own
     docs: int | None = None  # in total; None for all
-    at_most: bool = False  # fewer will do if there are no more
+    at_most: bool = False  # for a trial: fewer will do, and a track uses the first of each set
 
 
 @dataclass(frozen=True)
@@ -235,7 +236,10 @@ def expected_corpus(
         return msgspec.structs.replace(_NONE, documents=files.docs or 0)
     if track.corpora:
         needed = needed_corpora(track, schedules, origin)
-        held = sum(documents.document_count or 0 for corpus in needed for documents in corpus.documents)
+        counts = [documents.document_count or 0 for corpus in needed for documents in corpus.documents]
+        if files.at_most:
+            return msgspec.structs.replace(_NONE, documents=sum(min(n, TRIAL_DOCUMENTS) for n in counts))
+        held = sum(counts)
         return msgspec.structs.replace(_NONE, documents=held if files.docs is None else min(files.docs, held))
     if origin == "empty" and not sends_documents(track, schedules):
         return _NONE
@@ -313,7 +317,7 @@ def check_files(plan: Plan, home: Home) -> None:
             now = local_file(Path(file.path), index="", home=home, has_actions=file.has_actions)
         except UsageError as err:
             raise BenchctlError(f"the documents of this run are gone: {err.message}", hint=err.hint) from err
-        if (now.sha256, now.held) != (file.sha256, file.held):
+        if now.sha256 != file.sha256:
             raise BenchctlError(
                 f"{file.path} has changed: it held {file.held:,} documents, SHA-256 {file.sha256[:12]}; now "
                 f"{now.held:,}, {now.sha256[:12]}",
@@ -493,8 +497,9 @@ def _declared(
         needed,
         folders=(*files.folders, track_folder(plan)),
         home=home,
-        # With `at_most`, less than asked for is fine; otherwise `find_documents` refuses.
-        docs=None if files.at_most and plan.corpus.documents < (files.docs or 0) else files.docs,
+        docs=None if files.at_most else files.docs,
+        trial=files.at_most,
+        note=observer.note,
         progress=progress,
         downloading=observer.progress,
         looking=looking,
