@@ -5,6 +5,7 @@ from typing import Any, cast
 
 from benchctl.engine.answers import Answer, AnswerBook, ask, compare_answers
 from benchctl.engine.client import NodeRequestError, SearchClient
+from benchctl.track.operations.catalogue import decode_operation
 from benchctl.track.operations.search import CompositeAgg, MultiSearch, OneSearch, PaginatedSearch, Search
 
 RANGE = Search(name="range", body={"query": {}})
@@ -150,3 +151,22 @@ def test_a_batch_with_a_search_that_fails_has_failed():
     node = Paged(hits(1), "no such index [other]")
     answer = ask(cast("SearchClient", node), BATCH, "big5")
     assert answer == Answer(failed="no such index [other]")
+
+
+def test_of_a_composite_every_search_is_asked_where_it_searches():
+    requests = [
+        {"operation-type": "open-point-in-time", "name": "point", "index": "old"},
+        {"operation-type": "search", "with-point-in-time-from": "point", "index": "x", "body": {"size": 1}},
+        {
+            "stream": [
+                {"operation-type": "search", "index": "other"},
+                {"operation-type": "sleep", "duration": 1},
+            ]
+        },
+        {"operation-type": "composite", "requests": [{"operation-type": "search"}]},
+    ]
+    node = Paged(hits(1), hits(2), hits(3))
+    raw = {"name": "c", "operation-type": "composite", "requests": requests}
+    answer = ask(cast("SearchClient", node), decode_operation(raw), "big5")
+    assert [index for index, _ in node.asked] == ["old", "other", "big5"]
+    assert (answer.total, answer.returned) == (27, 3)

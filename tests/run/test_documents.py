@@ -215,7 +215,10 @@ def test_vectors_that_a_task_names_are_brought_into_the_home(
     packed: bool,  # noqa: FBT001 - drawn
 ):
     search = {"name": "near", "operation-type": "vector-search", "field": "v", "k": 2}
-    near = decode_operation({**search, "data_set_corpus": "sift"})
+    asked = {**search, "data_set_corpus": "sift"}
+    # A part of a composite needs its vectors as well.
+    both = {"name": "near", "operation-type": "composite", "requests": [asked]}
+    near = decode_operation(both if packed else asked)
     suffix = ".hdf5.bz2" if packed else ".hdf5"
     files = [corpus(name, source_format="hdf5", source_file=name + suffix) for name in ("sift", "gist")]
     of = track(*files, operations={"near": near})

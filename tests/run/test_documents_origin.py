@@ -39,6 +39,10 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "create-other": {"operation-type": "create-index", "index": "other"},
     "create-stream": {"operation-type": "create-data-stream", "data-stream": "visits-x"},
     "put": {"operation-type": "raw-request", "method": "PUT", "path": "/readers?timeout=1s"},
+    "put-together": {
+        "operation-type": "composite",
+        "requests": [{"stream": [{"operation-type": "raw-request", "method": "PUT", "path": "/readers"}]}],
+    },
     "put-other": {"operation-type": "raw-request", "method": "PUT", "path": "/_cluster/settings"},
     "restore": {"operation-type": "restore-snapshot", "repository": "r", "snapshot": "s"},
     "shrink": {

@@ -204,13 +204,20 @@ def test_only_searches_with_one_answer_are_compared(tmp_path: Path):
             }
         },
         {"operation": {"name": "raw", "operation-type": "raw-request", "path": "/_search"}},
+        {
+            "operation": {
+                "name": "both",
+                "operation-type": "composite",
+                "requests": [{"operation-type": "sleep", "duration": 1}, {"operation-type": "search"}],
+            }
+        },
         {"operation": "refresh"},
         {"operation": "range"},
     ]
     path = tmp_path / "mine.json"
     path.write_text(json.dumps({"name": "mine", "schedule": schedule}), encoding="utf-8")
     plan, track = plan_run(options(challenges=(str(path),)))
-    assert [operation.name for operation in operations_used(plan, track)] == ["mine", "range"]
+    assert [operation.name for operation in operations_used(plan, track)] == ["mine", "both", "range"]
 
 
 def test_a_metric_that_no_task_has_is_refused(tmp_path: Path):

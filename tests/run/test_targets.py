@@ -47,11 +47,25 @@ def track(**operations: dict[str, Any]) -> Track:
     return Track(name="big5", operations=decoded, digest="t", indices=(Index("big5", IndexBody()),))
 
 
+def together(*requests: dict[str, Any]) -> dict[str, Any]:
+    """A composite of these, some of them at some depth."""
+    inner = {"operation-type": "composite", "requests": [{"stream": [*requests]}]}
+    return {"operation-type": "composite", "requests": [{"operation-type": "search"}, inner]}
+
+
+POINT = {"operation-type": "create-point-in-time", "name": "point"}
 READING = {
     "range": {"body": {"query": {"match_all": {}}}},
     "health": {"operation-type": "cluster-health"},
     "raw": {"operation-type": "raw-request", "path": "/_cat/indices"},
     "nap": {"operation-type": "sleep", "duration": 1},
+    "composite": together({"operation-type": "raw-request", "path": "/_cat"}),
+    "point": together(POINT, {"operation-type": "delete-point-in-time", "with-point-in-time-from": "point"}),
+    "async": together(
+        {"operation-type": "submit-async-search", "name": "sent", "body": {}},
+        {"operation-type": "get-async-search", "retrieve-results-for": "sent"},
+        {"operation-type": "delete-async-search", "delete-results-for": "sent"},
+    ),
 }
 WRITING = {
     "bulk": {"operation-type": "bulk", "bulk-size": 10},
@@ -61,6 +75,8 @@ WRITING = {
     "raw": {"operation-type": "raw-request", "path": "/big5", "method": "DELETE"},
     "post": {"operation-type": "raw-request", "path": "/big5/_doc", "method": "POST"},
     "settings": {"operation-type": "put-settings", "body": {}},
+    "composite": together({"operation-type": "raw-request", "path": "/big5", "method": "DELETE"}),
+    "points": together(POINT, {"operation-type": "delete-point-in-time"}),
 }
 
 

@@ -83,6 +83,10 @@ def test_one_of_several_that_was_made_does_not_make_up_for_the_others():
         job("force-merge"),
         job("create-ilm-policy"),
         job("raw-request", keys={"method": "PUT", "path": "/shop"}),
+        job(
+            "composite",
+            keys={"requests": [{"operation-type": "raw-request", "method": "PUT", "path": "/shop"}]},
+        ),
         job("raw-request", keys={"method": "POST", "path": "/a/_close", "include-in-reporting": False}),
     ],
 )

@@ -15,6 +15,7 @@ from benchctl.disk import disk_errors, replacing, stored
 from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.results.model import AnswerCheck, AnswerFinding
 from benchctl.track.operations import Asking, Operation, names_unknown
+from benchctl.track.operations.catalogue import Composite, OpenPointInTime, parts_of
 from benchctl.track.operations.search import (
     CompositeAgg,
     MultiSearch,
@@ -42,8 +43,24 @@ _ESTIMATES_OVER_SHARDS = _ESTIMATES | {"terms", "multi_terms"}
 _DIGITS = 9
 _EXACT = 2.0**53
 
-Compared = Search | ScrollSearch | PaginatedSearch | CompositeAgg | MultiSearch
-"""Operations whose answers are known well enough to be compared."""
+_Compared = Search | ScrollSearch | PaginatedSearch | CompositeAgg | MultiSearch
+
+
+def compared(operation: Operation) -> tuple[Asking, ...]:
+    """Return the searches of an operation whose answers are known well enough to be compared.
+
+    Only those without values, since others have no single answer; those of a point in time have its index.
+    """
+    points: dict[str, str | None] = {}
+    searches: list[Asking] = []
+    for part in parts_of(operation):
+        if isinstance(part, OpenPointInTime):
+            points[part.name] = part.target
+        elif isinstance(part, _Compared) and not part.values:
+            point = getattr(part, "with_point_in_time_from", None)
+            at_point = {} if point is None else {"index": points.get(point), "data_stream": None}
+            searches.append(msgspec.structs.replace(part, **at_point))
+    return tuple(searches)
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,12 +76,16 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failed: str | None = None  # the node's reason when it refuses the request for another cause
 
 
-def ask(client: SearchClient, operation: Asking, index_name: str) -> Answer:
+def ask(client: SearchClient, operation: Operation, index_name: str) -> Answer:
     """Send one operation, counting hits exactly: the first page of several, but all searches of a batch.
+
+    A composite's searches are a batch.
 
     Raises:
         BenchctlError: If the node failed for another reason than not knowing the operation or its index.
     """
+    if isinstance(operation, Composite):
+        return _together([ask(client, search, index_name) for search in compared(operation)])
     index = operation.target or index_name
     if isinstance(operation, MultiSearch):
         return _together(
@@ -219,11 +240,11 @@ class AnswerBook:
         """Return the stored answer, or None."""
         return self._answers.get(_key(operation))
 
-    def missing(self, operations: Iterable[Asking]) -> list[Asking]:
+    def missing(self, operations: Iterable[Operation]) -> list[Operation]:
         """Return the operations without an answer."""
         return [operation for operation in operations if self.get(operation) is None]
 
-    def fill(self, client: SearchClient, operations: Iterable[Asking], target: str) -> None:
+    def fill(self, client: SearchClient, operations: Iterable[Operation], target: str) -> None:
         """Ask a node the operations, and write the answers.
 
         Raises:

@@ -33,6 +33,7 @@ from benchctl.run.bench import Observer
 from benchctl.track.library import find_track, track_names
 from benchctl.track.model import Challenge, Corpus, Documents, Track, TrackOperation
 from benchctl.track.operations.admin import CreateDataStream, CreateIndex, names_of
+from benchctl.track.operations.catalogue import Composite, parts_of
 from benchctl.track.operations.search import Bulk, BulkVectors, RawRequest
 
 _BULKS = frozenset({"bulk", "bulk-vector-data-set"})
@@ -116,6 +117,8 @@ def sends_documents(track: Track, schedules: Iterable[Challenge]) -> bool:
 
 
 def _makes_data(operation: TrackOperation, declared: tuple[str, ...], corpora: bool) -> bool:  # noqa: FBT001 - of the track
+    if isinstance(operation, Composite):
+        return any(_makes_data(part, declared, corpora) for part in parts_of(operation))
     if isinstance(operation, CreateIndex | CreateDataStream):
         named = names_of(operation.index if isinstance(operation, CreateIndex) else operation.data_stream)
         # No names, or nothing declared, means everything.
@@ -382,7 +385,8 @@ def vector_files(plan: Plan, track: Track, home: Home) -> dict[tuple[str, str], 
 
 def vector_corpora(operation: TrackOperation) -> set[str]:
     """Return the names of the track's corpora that an operation takes vectors or neighbours of."""
-    names = (getattr(operation, key, None) for key in ("data_set_corpus", "neighbors_data_set_corpus"))
+    keys = ("data_set_corpus", "neighbors_data_set_corpus")
+    names = (getattr(part, key, None) for part in parts_of(operation) for key in keys)
     return {name for name in names if name}
 
 

@@ -49,6 +49,7 @@ from benchctl.spec import EvidenceKind
 from benchctl.stats.disturbed import LARGE_SHARE
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations import Asking
+from benchctl.track.operations.catalogue import parts_of
 from benchctl.track.operations.search import Bulk, BulkVectors
 
 # Schedule number of warm-up challenges' samples: kept, but never part of a figure.
@@ -321,7 +322,8 @@ def _still(job: Job, outcomes: Iterable[MeasuredTask]) -> bool:
         if job.task.group is not None
         and (outcome.job.schedule, outcome.job.task.group) == (job.schedule, job.task.group)
     ]
-    return job.operation.constant and all(isinstance(operation, Asking) for operation in beside)
+    parts = (part for operation in beside for part in parts_of(operation))
+    return job.operation.constant and all(isinstance(part, Asking) for part in parts)
 
 
 def _summary(outcome: MeasuredTask, still: bool) -> TaskSummary:  # noqa: FBT001 - of one call

@@ -47,7 +47,7 @@ from benchctl.run.session import AnySubject, Start, Subject, TargetSubject
 from benchctl.run.work import default_target, operations_used
 from benchctl.slices import hook
 from benchctl.track.model import GeneratorName, Track
-from benchctl.track.operations import Asking
+from benchctl.track.operations import Operation
 
 # The rest is for the JVMs themselves and the page cache.
 _MOST_OF_MEMORY = 0.75
@@ -353,7 +353,7 @@ def _book_name(subject: Subject) -> str:
 
 
 def _ask_all(
-    subject: Subject, operations: Iterable[Asking], book: AnswerBook, plan: Plan, track: Track, home: Home
+    subject: Subject, operations: Iterable[Operation], book: AnswerBook, plan: Plan, track: Track, home: Home
 ) -> None:
     if subject.index is None:
         raise BenchctlError(f"{subject.spec.name} has no prepared index to ask")

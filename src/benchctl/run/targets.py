@@ -36,7 +36,7 @@ from benchctl.track.operations.admin import (
     DeleteIndex,
     names_of,
 )
-from benchctl.track.operations.catalogue import OPERATION_TYPES
+from benchctl.track.operations.catalogue import OPERATION_TYPES, Composite, DeletePointInTime, parts_of
 from benchctl.track.operations.search import Bulk, RawRequest, Sleep
 
 _NOT_FILLED = IngestReport(0, 0, 0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -225,6 +225,11 @@ def refuse_filling(track: Track, wanted: Places) -> None:
 
 def only_reads(operation: Operation) -> bool:
     """Return whether an operation certainly changes nothing."""
+    if isinstance(operation, Composite):
+        return all(map(only_reads, parts_of(operation)))
+    if isinstance(operation, DeletePointInTime):
+        # Without a name, it closes those of others.
+        return operation.with_point_in_time_from is not None
     if isinstance(operation, RawRequest):
         return operation.method in {"GET", "HEAD"}
     # Those of a plug-in are known by the name of their type alone.

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.engine.answers import Compared
+from benchctl.engine.answers import compared
 from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
@@ -34,9 +34,8 @@ from benchctl.run.documents import (
 from benchctl.track.library import checked_out, find_track
 from benchctl.track.load import reject_lacking
 from benchctl.track.model import Challenge, Track, TrackOperation
-from benchctl.track.operations import Asking
 from benchctl.track.operations.admin import CreateDataStream, CreateIndex, CreateTemplate
-from benchctl.track.operations.catalogue import OPERATION_TYPES, PluginOperation
+from benchctl.track.operations.catalogue import OPERATION_TYPES, Composite, PluginOperation, parts_of
 from benchctl.track.operations.search import RawRequest
 
 
@@ -260,7 +259,7 @@ def check_prepared(job: Job, result: TaskResult, given: Mapping[str, Any], *, se
     if issubclass(kind, CreateIndex | CreateDataStream | CreateTemplate) or operation.type_name == _RESTORE:
         raise refusal(f"what task {job.task.label} makes", reason, given)
     # What the node lacks altogether is n/a.
-    if result.unsupported is None and _configures(operation, kind):
+    if result.unsupported is None and _configures(operation):
         raise BenchctlError(
             f"task {job.task.label} failed, which later tasks depend on: {reason}", hint=_COUNTED_INSTEAD
         )
@@ -272,12 +271,15 @@ _COUNTED_INSTEAD = (
 )
 
 
-def _configures(operation: TrackOperation, kind: type[TrackOperation]) -> bool:
+def _configures(operation: TrackOperation) -> bool:
     """Return whether an operation changes what others find, rather than being what is measured."""
+    if isinstance(operation, Composite):
+        return any(map(_configures, parts_of(operation)))
     if isinstance(operation, RawRequest):
         hidden = operation.include_in_reporting is False and operation.method not in {"GET", "HEAD"}
         return hidden or (operation.method == "PUT" and not _OF_DOCUMENTS.search(operation.path))
-    return kind is not PluginOperation and not (kind.shown or kind.reads)
+    kind = OPERATION_TYPES.get(operation.type_name)
+    return kind is not None and not (kind.shown or kind.reads)
 
 
 def tasks_before_searches(plan: Plan, track: Track) -> frozenset[tuple[int, int]]:
@@ -297,17 +299,12 @@ def tasks_before_searches(plan: Plan, track: Track) -> frozenset[tuple[int, int]
     return frozenset(before)
 
 
-def operations_used(plan: Plan, track: Track) -> tuple[Asking, ...]:
+def operations_used(plan: Plan, track: Track) -> tuple[TrackOperation, ...]:
     """The plan's operations whose answers can be compared, in order of first use.
 
-    Only searches, since a raw request may do anything, and only without values, since others have no single
-    answer.
+    Only those with searches, since a raw request may do anything.
     """
     challenges = (*plan.all_warmups, *plan.schedules)
     operations = track.with_challenges(*challenges).operations
     names = dict.fromkeys(task.operation for challenge in challenges for task in challenge.schedule)
-    return tuple(
-        operation
-        for operation in (operations[name] for name in names)
-        if isinstance(operation, Compared) and not operation.values
-    )
+    return tuple(operation for operation in (operations[name] for name in names) if compared(operation))

@@ -25,7 +25,7 @@ from benchctl.track.model import (
 )
 from benchctl.track.operations import Asking, Operation
 from benchctl.track.operations.admin import CreateTemplate
-from benchctl.track.operations.catalogue import OpenPointInTime, SubmitAsyncSearch, find_plugin
+from benchctl.track.operations.catalogue import Composite, OpenPointInTime, find_plugin, parts_of
 from benchctl.track.operations.search import MultiSearch, VectorSearch
 from benchctl.track.pollution import POLLUTED, pollution
 from benchctl.track.schedule import Context, check_challenge, read_challenge, read_operation
@@ -284,9 +284,12 @@ def _reference_problem(operation: Operation, track: Track) -> str:
 
 
 def _names_no_index(operation: Operation) -> bool:
+    if isinstance(operation, Composite):
+        # As in Rally, its searches without an index ask all of them.
+        return any(isinstance(part, OpenPointInTime) and not part.target for part in parts_of(operation))
     if isinstance(operation, MultiSearch) and all(search.index for search in operation.searches):
         return False
-    needing = Asking | OpenPointInTime | SubmitAsyncSearch | VectorSearch
+    needing = Asking | VectorSearch
     return isinstance(operation, needing) and not operation.target
 
 

@@ -14,7 +14,7 @@ import yaml
 
 from benchctl.track.model import Challenge, Task, Track, mapping_of
 from benchctl.track.operations import Varying
-from benchctl.track.operations.catalogue import Composite, steps_of
+from benchctl.track.operations.catalogue import parts_of
 from benchctl.track.operations.search import Search
 
 POLLUTED: Final = "polluted"
@@ -168,7 +168,7 @@ def _mentions(track: Track) -> dict[str, list[tuple[str, Any]]]:
     mentions: dict[str, list[tuple[str, Any]]] = {}
     own = (challenge.operations.values() for challenge in track.challenges.values())
     for operation in chain(track.operations.values(), *own):
-        for step in steps_of(operation.requests) if isinstance(operation, Composite) else (operation,):
+        for step in parts_of(operation):
             for name, word, literal in _uses(step.templates if isinstance(step, Varying) else None):
                 if _is_plain(name) and not name.startswith("_") and "*" not in name:
                     mentions.setdefault(name, []).append((word, literal if _is_literal(literal) else None))

@@ -213,3 +213,35 @@ def test_a_search_that_still_runs_after_all_tries_is_a_failure():
     get = {**ASYNC[1], "retry-until-success": False, "retries": 2}
     played = composite(node, ASYNC[0], get)
     assert (len(played.requests), outcome(played)) == (4, Outcome.BAD_BODY)
+
+
+def phase(*requests: Any) -> dict[str, Any]:
+    return {"operation-type": "composite", "requests": [*requests]}
+
+
+def test_a_composite_within_a_composite_ends_before_the_next_one_begins():
+    first = phase({"stream": [SEARCH]}, {"stream": [SLEEP]})
+    second = phase({"stream": [SEARCH]}, {"stream": [phase({"stream": [SEARCH]}, {"stream": [SEARCH]})]})
+    steps = [{"stream": [first, second]}]
+    made = workload(operation_type="composite", requests=steps)
+    assert made.connections == 3
+    assert len(play(scripted(made.program(0)()), PointNode()).requests) == 4
+    # With all in one stream, there would be five beside each other.
+    flat = [{"stream": [*first["requests"], *second["requests"]]}]
+    assert workload(operation_type="composite", requests=flat).connections == 5
+
+
+def test_a_point_in_time_of_a_composite_is_that_of_those_within_it():
+    played = composite(PointNode(), phase(OPEN), phase(phase(WITHIN)), CLOSE)
+    assert played.lines == ["POST /big5/_pit?keep_alive=5m", "POST /_search", "DELETE /_pit"]
+    failed = composite(PointNode("/_search"), OPEN, phase(WITHIN), SEARCH)
+    assert failed.lines == ["POST /big5/_pit?keep_alive=5m", "POST /_search", "DELETE /_pit"]
+
+
+def test_searches_of_a_composite_within_a_composite_keep_their_own_times_unless_some_are_beside_others():
+    answer = composite(PointNode(), SEARCH, phase(SEARCH, SEARCH)).answer
+    assert answer is not None
+    assert (answer.took_ms, answer.tooks_ms) == (6, (2, 2, 2))
+    beside = composite(PointNode(), SEARCH, phase({"stream": [SEARCH]})).answer
+    assert beside is not None
+    assert (beside.took_ms, beside.tooks_ms) == (-1, ())

@@ -443,8 +443,11 @@ def test_attributes_are_not_indexed(tmp_path: Path):
 # Before a node starts.
 
 
-def checked(path: Path, *, num: int = -1, search: Mapping[str, Any] | None = None, **field: Any) -> None:
+def checked(
+    path: Path, *, num: int = -1, search: Mapping[str, Any] | None = None, within: bool = False, **field: Any
+) -> None:
     files = {"data_set_path": str(path), "field": "v"}
+    asked = {"name": "s", "operation-type": "vector-search", "k": 2, **files, **(search or {})}
     check_data_sets(
         [
             decode_operation(
@@ -452,7 +455,7 @@ def checked(path: Path, *, num: int = -1, search: Mapping[str, Any] | None = Non
                 | files
             ),
             decode_operation(
-                {"name": "s", "operation-type": "vector-search", "k": 2, **files, **(search or {})}
+                {"name": "c", "operation-type": "composite", "requests": [asked]} if within else asked
             ),
         ],
         context(dims=4, **field),
@@ -465,6 +468,8 @@ def test_neighbours_in_more_vectors_than_are_indexed_are_refused(tmp_path: Path)
     checked(path, num=5)
     with pytest.raises(BenchctlError, match="neighbour 4 is none of the corpus's vectors"):
         checked(path, num=4)
+    with pytest.raises(BenchctlError, match="neighbour 4 is none of the corpus's vectors"):
+        checked(path, num=4, within=True)
     checked(path, num=4, search={"calculate-recall": False})
 
 

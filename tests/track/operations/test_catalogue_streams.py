@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from benchctl.track.operations.catalogue import Composite, OpenPointInTime, Stream, decode_operation, steps_of
+from benchctl.track.operations.catalogue import Composite, OpenPointInTime, Stream, decode_operation, parts_of
 from benchctl.track.operations.search import Search
 from golden import Cases
 
@@ -20,15 +20,22 @@ def composite(*requests: Any, **raw: Any) -> Any:
 def test_operations_within_a_composite_are_called_by_their_types_unless_they_have_names():
     found = composite(OPEN, {"stream": [SEARCH, {"stream": [SEARCH]}]})
     assert isinstance(found, Composite)
-    assert [step.name for step in steps_of(found.requests)] == ["point", "search", "search"]
+    assert [step.name for step in parts_of(found)] == ["point", "search", "search"]
     kinds = [type(step) for step in found.requests]
     assert kinds == [OpenPointInTime, Stream]
     assert isinstance(found.requests[1], Stream)
     assert isinstance(found.requests[1].stream[0], Search)
 
 
+def test_a_composite_within_a_composite_shares_what_is_opened_outside_of_it():
+    inner = {"operation-type": "composite", "requests": [{"stream": [SEARCH]}, {"stream": [SEARCH]}]}
+    found = composite({"stream": [OPEN, inner]}, SEARCH)
+    assert [step.name for step in parts_of(found)] == ["point", "search", "search", "search"]
+
+
 def test_a_composite_is_encoded_as_it_was_read():
-    found = composite(OPEN, {"stream": [SEARCH]}, **{"max-connections": "3"})
+    inner = {"operation-type": "composite", "requests": [SEARCH], "max-connections": 2}
+    found = composite(OPEN, {"stream": [SEARCH, inner]}, **{"max-connections": "3"})
     assert found.max_connections == 3
     assert decode_operation(msgspec.json.decode(msgspec.json.encode(found))) == found
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http import HTTPStatus
 from itertools import count
 from typing import Any, TypeAlias
@@ -38,9 +39,11 @@ from benchctl.track.operations.catalogue import (
     DeletePointInTime,
     GetAsyncSearch,
     OpenPointInTime,
+    Phase,
     Step,
     Stream,
     SubmitAsyncSearch,
+    walk,
 )
 
 _ASYNC: Mapping[EngineName, str] = {
@@ -246,8 +249,12 @@ def open_standalone(operation: DeletePointInTime, order: WorkOrder) -> Workload:
 
 
 def open_composite(operation: Composite, order: WorkOrder) -> Workload:
-    """Open a composite: operations one after the other, neighbouring streams concurrently."""
+    """Open a composite: operations one after the other, neighbouring streams concurrently.
+
+    Without streams, the engine's times are kept.
+    """
     numbers = count()
+    is_timed = not any(isinstance(step, Stream) for step in walk(operation.requests))
     steps = [_open_step(step, order, numbers) for step in operation.requests]
     close = _close_request(Envelope(operation), order.context.engine)
     connections = _widest(operation.requests)
@@ -256,7 +263,7 @@ def open_composite(operation: Composite, order: WorkOrder) -> Workload:
 
     def program(client: int) -> Program:
         own = [bind(client) for bind in steps]
-        return lambda: _script(own, close)
+        return lambda: _script(own, close, is_timed=is_timed)
 
     return Workload(program, connections=connections)
 
@@ -265,14 +272,15 @@ _Bound: TypeAlias = "Use | tuple[_Bound, ...]"
 """A step as one client runs it; a stream is a tuple of such."""
 
 
-def _script(steps: Sequence[_Bound], close: Callable[[str], Request]) -> Script:
+def _script(steps: Sequence[_Bound], close: Callable[[str], Request], *, is_timed: bool) -> Script:
     held = Held()
     answer = yield from _run(steps, held)
     if answer.outcome is not Outcome.OK:
         # The failed operation left its points in time open, which would slow down what comes next.
         for point in held.points.values():
             yield from ask(close(point))
-    return answer
+        return answer
+    return answer if is_timed else _OK
 
 
 def _open_step(step: Step, order: WorkOrder, numbers: Iterator[int]) -> Callable[[int], _Bound]:
@@ -280,6 +288,9 @@ def _open_step(step: Step, order: WorkOrder, numbers: Iterator[int]) -> Callable
     if isinstance(step, Stream):
         steps = [_open_step(inner, order, numbers) for inner in step.stream]
         return lambda client: tuple(bind(client) for bind in steps)
+    if isinstance(step, Phase):
+        inner = [_open_step(inner, order, numbers) for inner in step.requests]
+        return lambda client: partial(_run, [bind(client) for bind in inner])
     # Each operation draws its own values.
     own = replace(order, key=f"{order.key}/{next(numbers)}")
     if type(step) in _USES:
@@ -302,7 +313,7 @@ def _plain(program: Program, point: str | None) -> Use:
 
 
 def _run(steps: Sequence[_Bound], held: Held) -> Generator[Item, Reply | None, Answer]:
-    """Run steps in order, neighbouring streams concurrently; without streams, the engine's times are kept."""
+    """Run steps in order, neighbouring streams concurrently; the engine's times are those of the rest."""
     beside: list[tuple[_Bound, ...]] = []
     tooks_ms: list[int] = []
     for step in (*steps, None):
@@ -322,8 +333,8 @@ def _run(steps: Sequence[_Bound], held: Held) -> Generator[Item, Reply | None, A
         if answer.outcome is not Outcome.OK:
             return answer
         if answer.took_ms >= 0:
-            tooks_ms.append(answer.took_ms)
-    if not tooks_ms or any(isinstance(step, tuple) for step in steps):
+            tooks_ms += answer.tooks_ms or (answer.took_ms,)
+    if not tooks_ms:
         return _OK
     return msgspec.structs.replace(_OK, took_ms=sum(tooks_ms), tooks_ms=tuple(tooks_ms))
 
@@ -333,5 +344,5 @@ def _widest(steps: Sequence[Step]) -> int:
     widest, beside = 1, 0
     for step in steps:
         beside = beside + _widest(step.stream) if isinstance(step, Stream) else 0
-        widest = max(widest, beside)
+        widest = max(widest, beside, _widest(step.requests) if isinstance(step, Phase) else 0)
     return widest

@@ -37,6 +37,7 @@ from benchctl.load.work.judges import UNDECODABLE, shorten
 from benchctl.results.plan import EngineName
 from benchctl.results.samples import Outcome
 from benchctl.track.model import TrackOperation
+from benchctl.track.operations.catalogue import parts_of
 from benchctl.track.operations.search import Bulk, BulkVectors, VectorSearch
 
 Neighbours = npt.NDArray[np.int64]
@@ -355,7 +356,7 @@ def check_data_sets(operations: Iterable[TrackOperation], context: WorkContext) 
         BenchctlError: If a vector cannot be indexed or searched for, or published neighbours are those in
             another corpus than the one that the challenge indexes.
     """
-    known = list(operations)
+    known = [part for operation in operations for part in parts_of(operation)]
     counts: Counter[str] = Counter()
     for filling in (operation for operation in known if isinstance(operation, BulkVectors)):
         _check_rows(filling, context, "train")

@@ -239,7 +239,8 @@ _row(
     shown=True,
     reads=True,
 )
-_row("list-all-point-in-time", Form("GET", "/_search/point_in_time/_all"), base=Operation, shown=True)
+_points = Form("GET", "/_search/point_in_time/_all")
+_row("list-all-point-in-time", _points, base=Operation, shown=True, reads=True)
 
 # Settings, pipelines and templates. A missing thing to delete is not a failure.
 _row("put-settings", Form("PUT", "/_cluster/settings"), _BODY)

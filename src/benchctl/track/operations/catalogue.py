@@ -32,6 +32,7 @@ class OpenPointInTime(Operation, frozen=True, kw_only=True, tag="open-point-in-t
     """Keep an index as it is now, for searches that name this operation."""
 
     shown: ClassVar[bool] = True
+    reads: ClassVar[bool] = True
 
     index: str | None = None  # None means the data stream, or else the track's own index
     data_stream: str | None = None  # the same, for those that are data streams
@@ -46,6 +47,7 @@ class ClosePointInTime(Operation, frozen=True, kw_only=True, tag="close-point-in
     """Let go of a point in time."""
 
     shown: ClassVar[bool] = True
+    reads: ClassVar[bool] = True
 
     with_point_in_time_from: str  # name of the operation that opened it
 
@@ -63,6 +65,7 @@ class SubmitAsyncSearch(Operation, frozen=True, kw_only=True, tag="submit-async-
     """Start a search whose answer is fetched later."""
 
     shown: ClassVar[bool] = True
+    reads: ClassVar[bool] = True
 
     body: dict[str, Any]
     index: str | None = None  # what to search; None means the track's own index
@@ -72,6 +75,7 @@ class GetAsyncSearch(Retried, frozen=True, kw_only=True, tag="get-async-search")
     """Fetch the answers of asynchronous searches, asking until they are there."""
 
     shown: ClassVar[bool] = True
+    reads: ClassVar[bool] = True
 
     retrieve_results_for: Subjects  # names of the operations that started them
     retry_until_success: bool = True
@@ -81,6 +85,7 @@ class DeleteAsyncSearch(Operation, frozen=True, kw_only=True, tag="delete-async-
     """Let the node forget asynchronous searches."""
 
     shown: ClassVar[bool] = True
+    reads: ClassVar[bool] = True
 
     delete_results_for: Subjects  # names of the operations that started them
 
@@ -91,11 +96,20 @@ class Stream(Entry, frozen=True, kw_only=True, tag_field="operation-type", tag="
     stream: "tuple[Step, ...]"
 
 
+class Phase(Entry, frozen=True, kw_only=True, tag_field="operation-type", tag="composite"):
+    """A composite within a composite: what stands behind it waits for all of its requests."""
+
+    name: str = ""
+    requests: "Annotated[tuple[Step, ...], msgspec.Meta(min_length=1)]"
+    max_connections: Count | None = None  # has no effect: the outermost composite sets the bound
+
+
 if TYPE_CHECKING:
-    Step = Stream | Operation
+    Step = Stream | Phase | Operation
 else:
     Step = (
         Stream
+        | Phase
         | OpenPointInTime
         | CreatePointInTime
         | ClosePointInTime
@@ -117,7 +131,7 @@ else:
 
 
 class Composite(Operation, frozen=True, kw_only=True, tag="composite"):
-    """Several operations that are measured as one.
+    """Several operations that are measured as one, and that together do what each of them does.
 
     They run one after the other; streams that stand next to each other run at the same time, and what stands
     behind them waits for all of them.
@@ -130,10 +144,10 @@ class Composite(Operation, frozen=True, kw_only=True, tag="composite"):
     max_connections: Count | None = None
 
     def _rules(self) -> Rules:
-        streams = sum(isinstance(step, Stream) for step in _walk(self.requests))
+        streams = sum(isinstance(step, Stream) for step in walk(self.requests))
         yield streams <= MOST_STREAMS, f"{streams} streams: at most {MOST_STREAMS} can run"
         given: set[str] = set()
-        for step in steps_of(self.requests):
+        for step in parts_of(self):
             wrong = check_values(step.values, step.templates) if isinstance(step, Varying) else ""
             yield not wrong, f"{step.name}: {wrong}"
             missing = [name for name in _needs(step) if name not in given]
@@ -142,15 +156,19 @@ class Composite(Operation, frozen=True, kw_only=True, tag="composite"):
                 given.add(step.name)
 
 
-def _walk(steps: tuple[Step, ...]) -> Iterator[Step]:
+def walk(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """Yield all steps at any depth, in the order of the file."""
     for step in steps:
         yield step
-        yield from _walk(step.stream) if isinstance(step, Stream) else ()
+        if isinstance(step, Stream | Phase):
+            yield from walk(step.stream if isinstance(step, Stream) else step.requests)
 
 
-def steps_of(steps: tuple[Step, ...]) -> Iterator[Operation]:
-    """Yield all operations of a composite, in the order of the file."""
-    yield from (step for step in _walk(steps) if not isinstance(step, Stream))
+def parts_of(operation: Operation) -> tuple[Operation, ...]:
+    """Return what an operation does: itself, or all operations of a composite, in the order of the file."""
+    if not isinstance(operation, Composite):
+        return (operation,)
+    return tuple(step for step in walk(operation.requests) if isinstance(step, Operation))
 
 
 def _needs(step: Operation) -> tuple[str, ...]:
