@@ -11,7 +11,7 @@ from benchctl.track.operations import MOST_WAIT_S, PositiveSeconds
 from benchctl.track.operations.catalogue import AnyOperation, PluginOperation
 from benchctl.track.template import Document, Label, Name, Remark, convert, encoded_names
 
-SourceFormat = Literal["bulk", "hdf5", "big-ann"]
+SourceFormat = Literal["bulk", "hdf5", "big-ann", "otlp-proto"]
 
 _Size = Annotated[int, msgspec.Meta(ge=0)]
 _PACKED = (".bz2", ".gz", ".zst", ".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2")
@@ -28,7 +28,7 @@ class _Destination(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tr
     """Keys of a file of documents that its corpus may have for all of its files."""
 
     base_url: str | None = None  # the folder of the published file
-    source_format: SourceFormat = "bulk"  # `bulk` is a JSON document a line; the others hold vectors
+    source_format: SourceFormat = "bulk"  # `bulk` is a JSON document a line; others hold vectors or telemetry
     # Where its documents go; None when they say so themselves, or go to a data stream.
     target_index: str | None = None
     target_data_stream: str | None = None  # the same for a data stream

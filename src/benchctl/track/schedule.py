@@ -14,6 +14,7 @@ from benchctl.track.model import MOST_CLIENTS, Challenge, ScheduleName, Task, Tr
 from benchctl.track.operations import MOST_WAIT_S, Cannot, Count, Operation, Varying
 from benchctl.track.operations.catalogue import (
     BUILT_IN_PARAM_SOURCES,
+    MEANINGLESS,
     OPERATION_TYPES,
     PluginOperation,
     decode_operation,
@@ -71,6 +72,7 @@ def read_operation(raw: Any, document: Document, where: str, *, plugin: str | No
         keys.pop(_SOURCE, None)
     if not issubclass(OPERATION_TYPES[kind], Cannot):
         keys = known_keys(keys, operation_keys(kind), document, where)
+        _pass_over(keys, document, where)
     try:
         operation = decode_operation(keys)
     except msgspec.ValidationError as err:
@@ -78,6 +80,16 @@ def read_operation(raw: Any, document: Document, where: str, *, plugin: str | No
     if isinstance(operation, Varying) and (wrong := check_values(operation.values, operation.templates)):
         raise document.refuse(where, wrong)
     return operation
+
+
+def _pass_over(raw: Any, document: Document, where: str) -> None:
+    """Remark on keys that have no effect, of an operation and of its steps."""
+    if isinstance(raw, Mapping):
+        for key in sorted(MEANINGLESS & raw.keys()):
+            document.pass_over(where, key)
+        raw = [raw.get("requests"), raw.get("stream")]
+    for step in raw if isinstance(raw, list) else ():
+        _pass_over(step, document, where)
 
 
 def _plugin_operation(raw: Mapping[str, Any], kind: str, document: Document, where: str) -> PluginOperation:

@@ -581,6 +581,10 @@ class Document:
         place = f"{self.name}: {cut(where)}"
         self.remarks.append(Remark(place, cut(message), self.challenge, self.operation))
 
+    def pass_over(self, where: str, key: str) -> None:
+        """Add a remark on a key that has no effect."""
+        self.note(where, f"'{key}' means nothing here and is passed over")
+
 
 def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Document, Any]:
     """Parse the JSON of a rendered file; returns the document and its value.
@@ -692,7 +696,7 @@ def known_keys(
         is_typo = key not in _NO_TYPOS and nearest(key, known, alike=LIKE) is not None
         if is_typo or not document.lenient:
             raise document.refuse(where, f"unknown key '{key}'", hint=suggestion(key, known), key=key)
-        document.note(where, f"'{key}' means nothing here and is passed over")
+        document.pass_over(where, key)
     return {key: value for key, value in raw.items() if key in known and value is not None}
 
 

@@ -42,6 +42,7 @@ PARTICULAR: dict[str, dict[str, Any]] = {
     "run-until": {"path": "/", "criterion": {"operator": "exists"}},
     "create-ilm-policy": {"body": {"policy": {}}},
     "vector-search": {"body": {"size": 1}},
+    "enrich-policy": {"policies": {"p": {}}},
 }
 FIRST: Mapping[Any, Any] = {str: "x", int: 1, float: 1.0, dict[str, Any]: {}}
 

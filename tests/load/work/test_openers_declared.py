@@ -208,3 +208,19 @@ def test_a_missing_one_is_a_failure_only_where_the_operation_says_so(missing: bo
 def test_what_is_declared_nowhere_cannot_be_made(kind: str, raw: Any, said: str):
     with pytest.raises(BenchctlError, match=said):
         workload(operation_type=kind, **raw)
+
+
+def test_an_enrich_policy_is_made_anew_and_executed():
+    policies = {"p": {"match": {"indices": "a"}}, "q/1": {"match": {"indices": "b"}}}
+    created = ["PUT /_enrich/policy/p", "PUT /_enrich/policy/p/_execute"]
+    assert lines("enrich-policy", policies={"p": policies["p"]}, delete=False) == created
+    deleted = ["DELETE /_enrich/policy/p", "DELETE /_enrich/policy/q%2F1"]
+    played = play_operation(
+        lambda request: (404 if request.method == "DELETE" else 200, {}),
+        CONTEXT,
+        operation_type="enrich-policy",
+        policies=policies,
+    )
+    assert outcome(played) is Outcome.OK
+    assert [line for line in played.lines if line.startswith("DELETE")] == deleted
+    assert [body for body in played.bodies if body] == [*policies.values()]

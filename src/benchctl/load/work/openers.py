@@ -319,6 +319,21 @@ def _open_delete_template(operation: admin.DeleteTemplate, order: WorkOrder) -> 
     return scripted(script)
 
 
+def _open_enrich_policy(operation: admin.EnrichPolicy, _order: WorkOrder) -> Workload:
+    """Enrich policies, each created and executed, which makes the index that processors look into."""
+    envelope = Envelope(operation, timeout_s=LONG_TIMEOUT_S)
+    requests = []
+    for name, body in operation.policies.items():
+        path = f"/_enrich/policy/{quote(name, safe='')}"
+        if operation.delete:
+            requests.append(_delete(operation, envelope, path, missing=True))
+        requests += [
+            _put(envelope, operation, path, body),
+            _put(envelope, operation, f"{path}/_execute", {}),
+        ]
+    return _each(requests)
+
+
 def _kind_of(operation: admin.CreateTemplate | admin.DeleteTemplate) -> TemplateKind:
     """The kind of templates that an operation's name names."""
     return next(kind for kind in _PATHS if f"-{kind}-" in operation.type_name)
@@ -646,6 +661,7 @@ _OPENERS: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
     admin.DeleteDataStream: _open_data_streams,
     admin.CreateTemplate: _open_create_template,
     admin.DeleteTemplate: _open_delete_template,
+    admin.EnrichPolicy: _open_enrich_policy,
     PluginOperation: open_plugin,
     Cannot: _open_cannot,
     Operation: _open_form,

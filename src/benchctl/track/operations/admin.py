@@ -30,7 +30,6 @@ class ForceMerge(OnIndex, frozen=True, kw_only=True, tag="force-merge"):
     max_num_segments: int | None = None  # down to how many; None leaves it to the node
     # Either is one request that the node answers when it is done: `polling` is Rally's way around deadlines.
     mode: Literal["blocking", "polling"] = "blocking"
-    poll_period: PositiveSeconds = 10.0  # has no effect
 
 
 class RunUntil(Retried, frozen=True, kw_only=True, tag="run-until"):
@@ -108,6 +107,13 @@ class DeleteTemplate(Retried, frozen=True, kw_only=True):
     def _rules(self) -> Rules:
         lacks_pattern = self.delete_matching_indices and self.template is not None and not self.index_pattern
         yield not lacks_pattern, "delete-matching-indices needs an index-pattern"
+
+
+class EnrichPolicy(Retried, frozen=True, kw_only=True, tag="enrich-policy"):
+    """Create enrich policies and execute them."""
+
+    policies: dict[str, dict[str, Any]]  # name -> definition
+    delete: bool = True  # those of the same names before
 
 
 class Downsample(Operation, frozen=True, kw_only=True, tag="downsample"):
@@ -321,6 +327,7 @@ for _name in (
 _row("shrink-index", cannot="shrink-index: benchctl does not move shards between nodes")
 for _name in ("proto-bulk", "proto-search", "proto-vector-search", "proto-bulk-vector-data-set"):
     _row(_name, shown=True, cannot=f"{_name} speaks gRPC: benchctl speaks HTTP")
+_row("otlp-ingest", shown=True, cannot="otlp-ingest sends protocol buffers of metrics: benchctl sends JSON")
 _row(
     "produce-stream-message",
     shown=True,

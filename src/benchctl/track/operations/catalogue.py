@@ -204,13 +204,19 @@ if TYPE_CHECKING:
 else:
     AnyOperation = reduce(or_, OPERATION_TYPES.values())
 
-# Rally reads these, too, for keys that its documentation writes otherwise.
-_OTHER_SPELLINGS = {"index_filter": "index-filter", "retries_on_429": "retry-on-429"}
+# Rally and OpenSearch Benchmark read these, too, for keys that their documentation writes otherwise.
+_OTHER_SPELLINGS = {
+    "fixed_interval": "fixed-interval",
+    "index_filter": "index-filter",
+    "retries_on_429": "retry-on-429",
+    "include-in-results_publishing": "include-in-reporting",
+}
 MEANINGLESS = frozenset(
-    {"batch-size", "detailed-results", "poll-interval", "profile-metrics", "profile-metrics-sample-size",
-     "radial_engine", "radial_search_type", "run-on-serverless", "transform-timeout"}
+    {"batch-size", "detailed-results", "poll-interval", "poll-period", "profile-metrics",
+     "profile-metrics-sample-size", "radial_engine", "radial_search_type", "run-on-serverless",
+     "transform-timeout"}
 )  # fmt: skip
-"""Keys of Rally and its kin about what benchctl decides itself, or does not do: passed over in silence."""
+"""Keys of Rally and its kin about what benchctl decides itself, or does not do: passed over with a remark."""
 _TYPE = "operation-type"
 
 
