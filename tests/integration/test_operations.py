@@ -281,7 +281,8 @@ def compose(driver: Driver, engine: EngineName) -> None:
     created = {**opened, "operation-type": "create-point-in-time"}
     deleted = {**closed, "operation-type": "delete-point-in-time"}
     streams = [{"stream": asked}, {"stream": [{"operation-type": "sleep", "duration": 0}, asked[0]]}]
-    driver.run("composite", requests=[created, *streams, deleted])
+    within = {"operation-type": "composite", "requests": [*streams, asked[0]]}
+    driver.run("composite", requests=[created, {"stream": [within, within]}, *streams, deleted])
     stats = driver.node.client.request("GET", "/_nodes/stats/indices/search")
     (node,) = stats["nodes"].values()
     assert node["indices"]["search"]["open_contexts"] == 0
@@ -327,6 +328,7 @@ LACKING_EVERYWHERE: Mapping[str, Mapping[str, Any]] = {
     "proto-bulk-vector-data-set": {},
     "produce-stream-message": {},
     "esql-profile": {"query": "row a = 1"},
+    "enrich-policy": {"policies": {"p": {"match": {"indices": INDEX}}}},
 }
 """Types that neither core distribution can do, or that do not speak HTTP."""
 
