@@ -87,6 +87,23 @@ def test_a_dry_run_says_what_would_be_measured_what_that_takes_and_will_see(tmp_
     assert lines[-1].startswith("in all about ")
 
 
+def test_a_trial_takes_as_many_documents_as_files_have(tmp_path: Path):
+    schedule = [{"operation": {"name": "range", "operation-type": "search"}}]
+    documents = [{"source-file": "d.json", "document-count": 3}]
+    track = {
+        "indices": [{"name": "i"}],
+        "corpora": [{"name": "c", "documents": documents}],
+        "challenges": [
+            {"name": name, "schedule": schedule} for name in ("range-only-short", "big5rangedebug")
+        ],
+    }
+    (tmp_path / "track.json").write_text(json.dumps(track))
+    (tmp_path / "d.json").write_bytes(b"{}\n" * 3)
+    path = write(tmp_path, EXPERIMENT.replace("docs: 20k", "track: track.json"))
+    assert call("run", str(path), "--test-mode", "--dry-run").exit_code == 0
+    assert "fewer than the 10 of --docs" in refusal("run", str(path), "--docs", "10", "--dry-run")
+
+
 def test_a_finished_one_is_not_measured_again(home: Path, tmp_path: Path):
     world = measured(home, tmp_path)
     result = CliRunner().invoke(root, ["resume", world.record.id, "--format", "json"])

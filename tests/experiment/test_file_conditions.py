@@ -156,6 +156,7 @@ def test_documents_of_files_are_all_of_them_unless_a_number_is_given(tmp_path: P
     files = load(tmp_path, text).plans["fresh"].files
     assert (files.local, files.docs) == (tmp_path / "own.json", None)
     assert load(tmp_path, text, Changes(docs=10)).plans["fresh"].files.docs == 10
+    assert load(tmp_path, text, Changes(docs=10, at_most=True)).plans["fresh"].files.at_most
 
 
 def test_counts_of_shipped_challenges_are_raised_where_that_is_asked_for(tmp_path: Path):

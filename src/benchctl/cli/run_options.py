@@ -215,8 +215,7 @@ def asked_run(form: RunForm, params: ParamOptions, *, consent: Consent | None = 
         home=resolve_home(),
         consent=consent,
         stop=stop_of(form),
-        # Nobody asked for the number of documents that another option brings.
-        at_most=click.get_current_context().get_parameter_source("docs") is ParameterSource.DEFAULT_MAP,
+        at_most=has_trial_documents(),
     )
 
 
@@ -232,6 +231,11 @@ def _other_defaults(context: click.Context, _option: click.Parameter, given: boo
             "forks": TEST_MODE_FORKS,
         }
     return given
+
+
+def has_trial_documents() -> bool:
+    """Return whether the number of documents is that of a trial, which was not asked for."""
+    return click.get_current_context().get_parameter_source("docs") is ParameterSource.DEFAULT_MAP
 
 
 test_mode_option = under(

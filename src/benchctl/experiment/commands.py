@@ -28,7 +28,7 @@ from benchctl.cli.options import (
     table_format_option,
 )
 from benchctl.cli.run import How
-from benchctl.cli.run_options import setting_option, test_mode_option
+from benchctl.cli.run_options import has_trial_documents, setting_option, test_mode_option
 from benchctl.cli.streams import emit, note, say, text_width
 from benchctl.cli.watch import watching
 from benchctl.errors import BenchctlError, UsageError
@@ -145,7 +145,9 @@ def run_command(
     home = resolve_home()
     store = RunStore(home.runs)
     experiment = load_experiment(
-        find_experiment(name), replace(changes, overrides=param_options.read()), home
+        find_experiment(name),
+        replace(changes, overrides=param_options.read(), at_most=has_trial_documents()),
+        home,
     )
     on_busy = on_busy or experiment.on_busy
     for planned in experiment.plans.values():

@@ -89,6 +89,7 @@ class Changes:
     heap: str | None = None
     seed: int | None = None
     test_mode: bool = False
+    at_most: bool = False  # fewer documents than `docs` will do
     overrides: Mapping[str, Any] = field(default_factory=dict)  # of parameters
 
 
@@ -235,7 +236,8 @@ class _Reader:
     def _of_challenges(self, entry: MeasurementEntry, work: Work) -> Planned:
         """Plan what nodes run: with those parameters of the experiment that its challenges know."""
         variants = [self._variant(text) for text in entry.variants]
-        options = run_spec(work, variants, home=self._home, consent=Consent(self._home))
+        consent = Consent(self._home)
+        options = run_spec(work, variants, home=self._home, consent=consent, at_most=self._changes.at_most)
         unused: set[str] = set()
         while True:
             try:
