@@ -34,7 +34,7 @@ from benchctl.track.template import Document, IndexName, Renderer, convert, in_w
 _VERSION = 2
 MOST_NAMES = 10
 """Candidates that a message lists."""
-_SEVERAL = ("challenges", "test_procedures")
+_SEVERAL = ("challenges", "test_procedures", "scenarios")
 _ONE = ("challenge", "test_procedure")
 _IN_PLACE = "schedule"
 _TEMPLATES: Mapping[TemplateKind, str] = {
@@ -61,6 +61,7 @@ class _TrackFile(msgspec.Struct, frozen=True, rename="kebab"):
     challenges: tuple[dict[str, Any], ...] | None = None
     challenge: dict[str, Any] | None = None
     test_procedures: tuple[dict[str, Any], ...] | None = msgspec.field(name="test_procedures", default=None)
+    scenarios: tuple[dict[str, Any], ...] | None = None
     test_procedure: dict[str, Any] | None = msgspec.field(name="test_procedure", default=None)
     schedule: tuple[dict[str, Any], ...] | None = None
 

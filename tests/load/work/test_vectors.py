@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -96,6 +97,11 @@ def test_elasticsearch_is_asked_by_its_knn_part():
         "filter": BY_GROUP,
         "rescore_vector": {"oversample": 2.0},
     }
+
+
+def test_a_data_stream_may_be_searched():
+    paths = [searched(context(), **keys).path for keys in ({}, {"index": "i"}, {"data_stream": "s"})]
+    assert [path.partition("?")[0] for path in paths] == ["/vectors/_search", "/i/_search", "/s/_search"]
 
 
 def test_opensearch_is_asked_by_a_query():
@@ -436,7 +442,7 @@ def test_numbers_may_be_in_a_field(tmp_path: Path):
 
 
 def test_attributes_are_not_indexed(tmp_path: Path):
-    with pytest.raises(BenchctlError, match="filter_attributes: only vectors are indexed"):
+    with pytest.raises(msgspec.ValidationError, match="filter_attributes: only vectors are indexed"):
         bulk(hdf5(tmp_path / "a.hdf5"), filter__attributes=["colour"])
 
 

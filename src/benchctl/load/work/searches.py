@@ -74,7 +74,7 @@ def open_search(operation: Search, order: WorkOrder) -> Workload:
 
 def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
     """Open searches for the nearest vectors: of a data set, or of the body as given."""
-    path = f"/{order.index(operation.index)}/_search"
+    path = f"/{order.index(operation.target)}/_search"
     if operation.reads_data_set:
         return open_data_set(
             operation, order, lambda body: _request(operation, order, path, body, reads=_IDS)

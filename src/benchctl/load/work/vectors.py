@@ -126,7 +126,7 @@ def _wrong(operation: VectorSearch | BulkVectors, what: str, hint: str = "") -> 
 def _mapped(operation: VectorSearch | BulkVectors, context: WorkContext) -> tuple[int | None, str | None]:
     """The dimensions and the space of a field, by the mapping of its index, or of any; None where unknown."""
     bodies = context.indices or {context.index_name: context.index_body}
-    own = bodies.get(operation.index or "")
+    own = bodies.get(operation.target or "")
     for body in bodies.values() if own is None else (own,):
         entry: Any = body.get("mappings", {})
         for key in (operation.field or "").split("."):
@@ -343,9 +343,6 @@ def _indexed(operation: BulkVectors, context: WorkContext) -> tuple[Vectors, str
     if file is None or operation.field is None:
         missing = "field" if file else "data_set_path or data_set_corpus"
         raise _wrong(operation, f"vectors of a data set require {missing}")
-    if operation.filter_attributes:
-        what = "filter_attributes: only vectors are indexed, without the attributes by which searches filter"
-        raise _wrong(operation, what, "remove them, and the filters")
     return _fitting(operation, context, read_vectors(file)), operation.field
 
 

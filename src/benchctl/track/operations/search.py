@@ -275,7 +275,10 @@ class BulkVectors(_OfDataSet, frozen=True, kw_only=True, rename=_SPELLED, tag="b
     bulk_size: _Documents  # vectors a request
     # Of HDF5 files, by which searches filter: they are not indexed, so refused.
     filter_attributes: tuple[Any, ...] = ()
-    retries: int = 0  # taken from workloads; `retry-on-429` is benchctl's
+
+    def _rules(self) -> Rules:
+        yield from super()._rules()
+        yield not self.filter_attributes, "filter_attributes: only vectors are indexed"
 
 
 class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_SPELLED, tag="vector-search"):
@@ -288,6 +291,7 @@ class VectorSearch(_OfDataSet, frozen=True, kw_only=True, rename=_SPELLED, tag="
     counts: ClassVar[str] = "queries"
     reads: ClassVar[bool] = True
 
+    data_stream: str | None = msgspec.field(default=None, name="data-stream")  # the same for a data stream
     # The JSON body; with a data set, its keys beside the query, which override those that are made.
     body: dict[str, Any] = msgspec.field(default_factory=dict)
     # Whether the node may answer from its request cache; None leaves it to the index.
