@@ -32,6 +32,7 @@ from benchctl.track.schedule import Context, check_challenge, read_challenge, re
 from benchctl.track.template import Document, IndexName, Renderer, convert, in_words, read_document
 
 _VERSION = 2
+_VERSION_OF_NODES = "distribution_version"  # a variable of templates that OpenSearch Benchmark documents
 MOST_NAMES = 10
 """Candidates that a message lists."""
 _SEVERAL = ("challenges", "test_procedures", "scenarios")
@@ -327,6 +328,8 @@ def load_track(name: str, params: Mapping[str, Any]) -> tuple[Track, set[str]]:
     document, raw = read_document(renderer.render(path), lenient=True)
     if not isinstance(raw, Mapping):
         raise document.refuse("$", "a track is an object")
+    if _VERSION_OF_NODES in renderer.known.difference(params):
+        document.note("$", f"'{_VERSION_OF_NODES}' is not set from the variants: give it with --param")
     try:
         return _Reader(path, renderer, document).track(raw), renderer.known
     except RecursionError as err:
