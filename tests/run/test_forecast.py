@@ -262,7 +262,7 @@ def test_what_has_no_count_has_no_estimate_until_it_was_measured(tmp_path: Path,
     plan = generated(1000, schedules=(challenge,), origin="empty", stop=stop)
     track, store = TRACK.with_challenges(challenge), RunStore(tmp_path / "runs")
     last = preparation([Ahead(plan, track, FileOptions())], Home(tmp_path), Past(store, HOST))[-1]
-    assert last.startswith("no estimate: challenge c goes on until own ends")
+    assert last.startswith("no estimate: challenge c lasts until own ends")
     notes = Told()
     assert announce(Past(store, HOST), plan, track, notes) is None
     assert [note for note in notes.notes if "about" in note] == []

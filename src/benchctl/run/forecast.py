@@ -161,7 +161,7 @@ def uncounted(plan: Plan, track: Track) -> str:
             enders = [task for task in (challenge.schedule[place] for place in step) if task.completes]
             if enders and all(_is_uncounted(task, operations[task.operation]) for task in enders):
                 names = " or ".join(task.label for task in enders)
-                return f"challenge {challenge.name} goes on until {names} ends, without a count or period"
+                return f"challenge {challenge.name} lasts until {names} ends, without a count or period"
     return ""
 
 

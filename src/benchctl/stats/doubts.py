@@ -361,7 +361,7 @@ def _failures(label: str, failed: Counter[str], summaries: Sequence[TaskSummary]
     again = f"; {retries:,} were sent again after a pause that is not in service time" if retries else ""
     return (
         f"failed requests of {label}: {listed}{reason}; percentiles count them as slower than all others, "
-        f"other values leave them out{again}"
+        f"other values exclude them{again}"
     )
 
 
