@@ -1,7 +1,8 @@
 """The one error that users see, how the process ends after it, and hints at what a typing mistake meant."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 
@@ -42,6 +43,40 @@ class UsageError(BenchctlError):
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint, exit_code=ExitCode.USAGE)
+        self.errors: tuple[UsageError, ...] = (self,)
+        """All mistakes of an input file, of which this is the first."""
+
+
+class Mistakes:
+    """The errors of parts that are read one by one, so that all of them are found."""
+
+    def __init__(self) -> None:
+        self._errors: dict[str, UsageError] = {}  # by message: of two parts of one error, one is told
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Keep the error of the block."""
+        try:
+            yield
+        except UsageError as err:
+            self.add(err)
+
+    def add(self, err: UsageError) -> None:
+        """Keep an error with those that were found with it."""
+        for error in err.errors:
+            self._errors.setdefault(error.message, error)
+
+    def settle(self) -> None:
+        """Raise what was kept.
+
+        Raises:
+            UsageError: If there is anything: the first, with all others in its `errors`.
+        """
+        errors = tuple(self._errors.values())
+        if errors:
+            first = UsageError(errors[0].message, hint=errors[0].hint)
+            first.errors = errors
+            raise first
 
 
 # Guesses which valid name a typing mistake meant, and the hint with it.

@@ -1,5 +1,6 @@
 """`benchctl track`: what a track holds and does, and exit code 2 for one that is wrong."""
 
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from click.testing import CliRunner, Result
 from benchctl.cli.listing import list_group
 from benchctl.cli.run import run_command
 from benchctl.cli.track import track_group
-from benchctl.errors import BenchctlError, UsageError
+from benchctl.errors import BenchctlError, ExitCode, UsageError
 from benchctl.track.pollution import POLLUTED
 from foreign_tracks import BOOKS, write_files
 from plugins import executed, write_track
@@ -112,25 +113,76 @@ def test_validate_lists_every_fault_and_what_can_be_run(tmp_path: Path):
       ],
       "challenges": [
         {"name": "sound", "schedule": [{"operation": "s"}]},
-        {"name": "lazy", "default": true, "schedule": [{"operation": "s", "clients": 0}]},
+        {"name": "lazy", "default": true, "schedule": [{"operation": "s", "clients": 0, "iterations": 0}]},
         {"name": "empty", "schedule": []}
       ]
     }"""
     folder = write_files(tmp_path / "small", {"track.json": main})
-    with pytest.raises(UsageError, match="default challenge 'lazy'") as caught:
-        call("validate", folder)
-    assert "sound" in caught.value.hint
-    sound = main.replace('"default": true, ', "")
-    done = call("validate", write_files(tmp_path / "other", {"track.json": sound}))
-    assert done.exit_code == 0
-    assert [line.partition(": ")[0] for line in done.output.splitlines()[-3:]] == [
-        "unusable operation",
-        "challenge 'lazy' cannot be run",
-        "challenge 'empty' cannot be run",
+    code, output = mistaken(folder)
+    assert code == ExitCode.USAGE
+    mistakes = [line for line in output.splitlines() if line.startswith("mistake: ")]
+    assert [line.split(": ")[2] for line in mistakes] == [
+        "$.operations[1]",
+        "$.challenges[1].schedule[0].clients",
+        "$.challenges[1].schedule[0].iterations",
+        "$.challenges[2].schedule",
     ]
-    assert "small, challenge sound" in call("show", folder, "--challenge", "sound").output
-    with pytest.raises(UsageError, match="clients: must be at least 1"):
-        call("show", folder)
+    assert all(f"{folder / 'track.json'}, line " in line for line in mistakes)
+    assert output.count("challenges that cannot be run: lazy") == 2
+
+
+def mistaken(folder: Path) -> tuple[int, str]:
+    done = CliRunner().invoke(track_group, ["validate", str(folder)])
+    assert isinstance(done.exception, UsageError)
+    return done.exception.exit_code, done.output
+
+
+def test_validate_finds_all_mistakes_of_a_track_of_which_nothing_can_be_used(tmp_path: Path):
+    main = """{
+      "indices": [{"name": "A b", "body": "no.json"}, {"name": "b", "body": "bad.json"}],
+      "templates": [{"name": "t", "template": "no.json", "index-pattern": "x"}],
+      "corpora": [{"name": "c", "documents": [
+        {"source-file": "a", "document-count": -1, "target-index": "b"}, {"source-file": "b"}
+      ]}],
+      "challenges": [{"name": "a", "schedule": [
+        {"operation": "serch", "clients": 0, "iteratons": 5}, {"operation": {"operation-type": "bulk"}}
+      ]}]
+    }"""
+    folder = write_files(tmp_path, {"track.json": main, "bad.json": '{"settings": {"number_of_shards": -1}}'})
+    _, output = mistaken(folder)
+    mistakes = [line for line in output.splitlines() if line.startswith("mistake: ")]
+    assert [line.split(": ")[2] for line in mistakes] == [
+        "$.indices[0].name",
+        "$.settings",
+        "$.templates[0].template",
+        "$.corpora[0].documents[0].document-count",
+        "$.corpora[0].documents[1]",
+        "$.challenges[0].schedule[0]",
+        "$.challenges[0].schedule[0].operation",
+        "$.challenges[0].schedule[0].clients",
+        "$.challenges[0].schedule[1].operation",
+    ]
+
+
+def test_validate_finds_what_a_run_would_refuse_before_a_node_starts(tmp_path: Path):
+    step = {"operation": {"operation-type": "bulk", "bulk-size": 10, "corpora": "other"}}
+    main = {
+        "indices": [{"name": "a"}],
+        "corpora": [{"name": "c", "documents": [{"source-file": "d.json", "document-count": 2}]}],
+        "challenges": [
+            {"name": "none", "schedule": [{"operation": "create-index"}, step]},
+            {"name": "search", "default": True, "schedule": [{"operation": "search"}]},
+        ],
+    }
+    folder = write_files(tmp_path, {"track.json": json.dumps(main), "d.json": "{}\n{}\n"})
+    code, output = mistaken(folder)
+    assert code == ExitCode.USAGE
+    (mistake,) = [line for line in output.splitlines() if line.startswith("mistake: ")]
+    assert str(folder / "track.json") in mistake
+    assert "corpora other" in mistake
+    options = ("--challenge", "none", "--variant", "es", "--dry-run", "--runs", str(tmp_path / "runs"))
+    with pytest.raises(UsageError, match="corpora other"):
+        invoke(run_command, "--track", folder, *options)
 
 
 def test_show_takes_the_derived_warm_up_and_shipped_challenges(books: Path):

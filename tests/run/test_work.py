@@ -89,11 +89,3 @@ def test_assertions_are_checked_where_the_plan_says_so(tmp_path: Path):
     for assertions in (False, True):
         plan = make_plan(assertions=assertions)
         assert work_context(plan, track(), Home(tmp_path), OS).assertions is assertions
-
-
-def test_an_assertion_about_something_unknown_is_found_without_a_node(tmp_path: Path):
-    unknown = {"property": "colour", "condition": "==", "value": "red"}
-    plan, found = asking(**{"operation-type": "search", "assertions": [unknown]})
-    check_work(msgspec.structs.replace(plan, assertions=False), found, Home(tmp_path))
-    with pytest.raises(UsageError, match="asserts unknown property 'colour'"):
-        check_work(plan, found, Home(tmp_path))

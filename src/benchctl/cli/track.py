@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 
-from benchctl.cli.measuring import measuring, measuring_options
+from benchctl.cli.measuring import measuring, measuring_options, with_documents
 from benchctl.cli.options import AmountType, ParamOptions, param_options, print_table
 from benchctl.cli.run_options import form_options
 from benchctl.cli.streams import note, say
@@ -20,13 +21,16 @@ from benchctl.corpus.generated import GENERATORS, list_corpora
 from benchctl.corpus.source import Fetch, fetched_files
 from benchctl.engine.client import SearchClient
 from benchctl.engine.target import Address, explained, identify
-from benchctl.errors import UsageError, suggestion
+from benchctl.engine.variant import BUILT_IN_VERSIONS, parse_variant
+from benchctl.errors import BenchctlError, UsageError, suggestion
 from benchctl.home import resolve_home
 from benchctl.plugin.code import Code, Consent, read_code
 from benchctl.quantities import COUNT
 from benchctl.report.numbers import counted
 from benchctl.report.table import Table
 from benchctl.run.capture import capture, read_queries
+from benchctl.run.form import run_spec
+from benchctl.run.plan import freeze
 from benchctl.run.prepare import prepare_corpus
 from benchctl.spec import BusyAction, RunForm, setting
 from benchctl.track.library import find_track
@@ -181,13 +185,24 @@ def _echo_needs(path: str, track: Track, challenges: Collection[Challenge]) -> N
 def validate_command(path: str, *, param_options: ParamOptions) -> None:
     """Validate a track and every challenge in it.
 
-    PATH is a directory with a track.json or workload.json, such a file, or a shipped track. Challenges that
-    cannot be run are named with the reason; exit code 2 if the default challenge, or all of the track, is
-    among them.
+    PATH is a directory with a track.json or workload.json, such a file, or a shipped track. All that a run
+    of any challenge would refuse is printed; exit code 2 if there is anything.
     """
     params = param_options.read()
-    track, known = load_track(path, params)
-    challenges = {name: load_challenge(name, track, params)[0] for name in track.challenges}
+    try:
+        track, known = load_track(path, params)
+    except UsageError as err:
+        if len(err.errors) > 1:
+            _reject_mistakes(path, [(error, "") for error in err.errors], ())
+        raise
+    challenges: dict[str, Challenge] = {}
+    mistakes: list[tuple[UsageError, str]] = [(fault.error, fault.challenge) for fault in track.faults]
+    for name in track.challenges:
+        try:
+            challenges[name] = load_challenge(name, track, params)[0]
+            _check_run(path, track, challenges[name], params)
+        except UsageError as err:
+            mistakes += ((error, name) for error in err.errors)
     reject_unused(params, known | ({*params} & {*TASK_PARAMETERS} if challenges else set()))
     say(f"track {track.name}: {track.description}" if track.description else f"track {track.name}")
     for line in _holdings(track):
@@ -200,7 +215,7 @@ def validate_command(path: str, *, param_options: ParamOptions) -> None:
     for remark in track.remarks:
         say(f"note: {remark}")
     say(f"parameters ({len(track.known)}): {', '.join(track.known) or 'none'}")
-    _report_faults(track)
+    _reject_mistakes(path, mistakes, challenges)
 
 
 @track_group.command("show")
@@ -287,21 +302,51 @@ def _holdings(track: Track) -> Iterator[str]:
         yield f"Python plug-in: {track.plugin}, not executed to read the track"
 
 
-def _report_faults(track: Track) -> None:
-    """Report what is wrong with parts of the track; the other challenges can still be run.
+def _check_run(path: str, track: Track, challenge: Challenge, params: dict[str, Any]) -> None:
+    """Check what a run of a challenge looks at before a node starts; its plug-in is not executed.
 
     Raises:
-        UsageError: If the default challenge cannot be run.
+        UsageError: If the run would be refused on each engine.
     """
-    for fault in track.faults:
-        part = f"challenge '{fault.challenge}' cannot be run" if fault.challenge else "unusable operation"
-        say(f"{part}: {fault.message}" + (f" ({fault.hint})" if fault.hint else ""))
-    name = track.default_name
-    if name is not None and track.fault_of(name) is not None:
-        raise UsageError(
-            f"the default challenge '{name}' cannot be run",
-            hint=f"these can be run: {', '.join(track.challenges)}",
-        )
+    if track.lacking(challenge):
+        return
+    track = track.with_challenges(challenge)
+    home = resolve_home()
+    refused: BenchctlError | None = None
+    for engine in BUILT_IN_VERSIONS:
+        spec = run_spec(RunForm(track=path, params=params), [parse_variant(engine)], home=home)
+        try:
+            with_documents(freeze(spec, track, (challenge,)), track, spec.files, home)
+        except BenchctlError as err:
+            refused = refused or err
+        else:
+            return
+    if refused is not None:
+        raise UsageError(f"{find_track(path)}: {refused.message}", hint=refused.hint)
+
+
+def _reject_mistakes(path: str, mistakes: Iterable[tuple[UsageError, str]], usable: Collection[str]) -> None:
+    """Print mistakes, each once with the challenges that cannot be run because of it.
+
+    Raises:
+        UsageError: If there are any.
+    """
+    challenges: dict[str, list[str]] = {}
+    hints: dict[str, str] = {}
+    for error, challenge in mistakes:
+        challenges.setdefault(error.message, []).extend([challenge] if challenge else [])
+        hints[error.message] = error.hint
+    for message, names in challenges.items():
+        say(f"mistake: {message}")
+        if hints[message]:
+            say(f"  hint: {hints[message]}")
+        if names:
+            say(f"  challenges that cannot be run: {', '.join(names)}")
+    if challenges:
+        refused = {name for names in challenges.values() for name in names}
+        others = ", ".join(name for name in usable if name not in refused)
+        hint = f"these challenges can be run: {others}" if others else ""
+        raise UsageError(f"{path}: {counted(len(challenges), 'mistake')}", hint=hint)
 
 
 def _bound(task: Task, iterations: int | None, seconds: float | None) -> str:

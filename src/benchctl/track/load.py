@@ -1,16 +1,18 @@
 """The loader of tracks and challenges, by name or path, and filters of their tasks."""
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
-from benchctl.errors import UsageError, suggestion
+from benchctl.errors import Mistakes, UsageError, suggestion
 from benchctl.track.library import challenge_names, find_challenge, find_track
 from benchctl.track.model import (
     Challenge,
+    Corpus,
     Fault,
     GeneratorName,
     Index,
@@ -30,6 +32,8 @@ from benchctl.track.operations.search import MultiSearch, VectorSearch
 from benchctl.track.pollution import POLLUTED, pollution
 from benchctl.track.schedule import Context, check_challenge, read_challenge, read_operation
 from benchctl.track.template import Document, IndexName, Renderer, convert, in_words, read_document
+
+T = TypeVar("T")
 
 _VERSION = 2
 _VERSION_OF_NODES = "distribution_version"  # a variable of templates that OpenSearch Benchmark documents
@@ -99,30 +103,33 @@ class _Reader:
         self._plugin = find_plugin(path.parent)
         self._unusable: dict[str, UsageError] = {}
         self._faults: list[Fault] = []
+        self._mistakes = Mistakes()  # that leave nothing of the track to be used
 
     def track(self, raw: Mapping[str, Any]) -> Track:
         entry = convert(raw, _TrackFile, self._document, "$")
         if str(entry.version) != str(_VERSION):
             message = f"the track is of version {entry.version}; benchctl reads version {_VERSION}"
-            raise self._document.refuse("$.version", message)
-        indices = tuple(self._index(one, f"$.indices[{place}]") for place, one in enumerate(entry.indices))
-        data_streams = tuple(
-            convert(one, _DataStreamEntry, self._document, f"$.data-streams[{place}]").name
-            for place, one in enumerate(entry.data_streams)
-        )
-        if indices and data_streams:
+            self._mistakes.add(self._document.refuse("$.version", message))
+        # One that is wrong keeps its place: what refers to it is not refused for that, too.
+        indices = self._each("$.indices", entry.indices, self._index, lambda name: Index(name, IndexBody()))
+        data_streams = self._each("$.data-streams", entry.data_streams, self._data_stream, str)
+        if entry.indices and entry.data_streams:
             message = "indices and data-streams exclude each other"
-            raise self._document.refuse("$", message, key="data-streams")
+            self._mistakes.add(self._document.refuse("$", message, key="data-streams"))
         types = tuple(kind for index in indices for kind in index.types)
         targets = Targets(tuple(index.name for index in indices), types, data_streams)
+        templates = tuple(self._templates(entry))
+        corpora: tuple[Corpus, ...] = ()
+        with self._mistakes.part():
+            corpora = read_corpora(entry.corpora, self._document, targets)
         track = Track(
             name=self._path.resolve().parent.name,
             operations=self._operations(entry.operations),
             digest="",
             indices=indices,
             data_streams=data_streams,
-            templates=tuple(self._templates(entry)),
-            corpora=read_corpora(entry.corpora, self._document, targets),
+            templates=templates,
+            corpora=corpora,
             generator=entry.generator,
             description=entry.description,
             meta=entry.meta,
@@ -131,6 +138,10 @@ class _Reader:
             plugin=self._plugin,
         )
         challenges = self._challenges(entry, track)
+        if not challenges:
+            for fault in self._faults:
+                self._mistakes.add(fault.error)
+        self._mistakes.settle()
         return msgspec.structs.replace(
             track,
             challenges=challenges,
@@ -139,6 +150,24 @@ class _Reader:
             remarks=tuple(remark for document in self._documents for remark in document.remarks),
             faults=tuple(self._faults),
         )
+
+    def _each(
+        self,
+        where: str,
+        entries: Iterable[Any],
+        read: Callable[[Any, str], T],
+        stand_in: Callable[[str], T],
+    ) -> tuple[T, ...]:
+        parts = []
+        for place, raw in enumerate(entries):
+            part = stand_in(str(raw.get("name")))
+            with self._mistakes.part():
+                part = read(raw, f"{where}[{place}]")
+            parts.append(part)
+        return tuple(parts)
+
+    def _data_stream(self, raw: Any, where: str) -> str:
+        return convert(raw, _DataStreamEntry, self._document, where).name
 
     def _operations(self, entries: Iterable[Any]) -> dict[str, TrackOperation]:
         operations: dict[str, TrackOperation] = {}
@@ -153,15 +182,17 @@ class _Reader:
                 self._document.operation = ""
                 # Only challenges that refer to it cannot be run.
                 self._unusable[_name_of(named)] = err
-                missing = err.message.rpartition(": ")[2]
-                if missing.endswith(" is missing"):
-                    # Workloads define operations that their tasks redefine.
-                    self._document.note(where, f"{missing}: no task can name it")
-                else:
-                    self._faults.append(Fault(err.message, err.hint, operation=_name_of(named)))
+                for error in err.errors:
+                    missing = error.message.rpartition(": ")[2]
+                    if missing.endswith(" is missing"):
+                        # Workloads define operations that their tasks redefine.
+                        self._document.note(where, f"{missing}: no task can name it")
+                    else:
+                        self._faults.append(Fault(error.message, error.hint, operation=_name_of(named)))
                 continue
             if operation.name in operations:
-                raise self._document.refuse(where, f"two operations are called '{operation.name}'")
+                twice = f"two operations are called '{operation.name}'"
+                self._mistakes.add(self._document.refuse(where, twice))
             operations[operation.name] = operation
         self._document.operation = ""
         return operations
@@ -171,7 +202,8 @@ class _Reader:
         document = self._document
         given = [key for key in (*_SEVERAL, *_ONE, _IN_PLACE) if getattr(entry, key) is not None]
         if len(given) > 1:
-            raise document.refuse("$", f"{' and '.join(given)} exclude each other", key=given[1])
+            message = f"{' and '.join(given)} exclude each other"
+            self._mistakes.add(document.refuse("$", message, key=given[1]))
         context = Context(document, self._path.parent.name, track.operations, self._plugin, self._unusable)
         challenges: dict[str, Challenge] = {}
         for where, raw in _places(given[0], getattr(entry, given[0])) if given else ():
@@ -181,19 +213,19 @@ class _Reader:
                 challenge = read_challenge(raw, context, where)
                 _check(challenge, track, document, where)
             except UsageError as err:
-                self._faults.append(Fault(err.message, err.hint, name, default=raw.get("default") is True))
+                default = raw.get("default") is True
+                self._faults += (Fault(one.message, one.hint, name, default=default) for one in err.errors)
                 continue
             finally:
                 document.challenge = ""
             if challenge.name in challenges:
-                raise document.refuse(where, f"two challenges are called '{name}'", key="name")
+                twice = f"two challenges are called '{name}'"
+                self._mistakes.add(document.refuse(where, twice, key="name"))
             challenges[challenge.name] = challenge
-        if self._faults and not challenges:
-            raise self._faults[0].error
         defaults = [challenge.name for challenge in challenges.values() if challenge.default]
         if len(defaults) > 1:
             message = f"{' and '.join(defaults)} are both the default: only one can be"
-            raise document.refuse(f"$.{given[0]}", message)
+            self._mistakes.add(document.refuse(f"$.{given[0]}", message))
         return challenges
 
     def _index(self, raw: Any, where: str) -> Index:
@@ -218,10 +250,14 @@ class _Reader:
 
     def _templates(self, entry: _TrackFile) -> Iterable[Template]:
         for kind, key in _TEMPLATES.items():
-            for place, raw in enumerate(getattr(entry, key.replace("-", "_"))):
-                yield self._template(raw, kind, f"$.{key}[{place}]")
+            yield from self._each(
+                f"$.{key}",
+                getattr(entry, key.replace("-", "_")),
+                partial(self._template, kind),
+                lambda name, kind=kind: Template(name, kind, {}),  # type: ignore[misc]
+            )
 
-    def _template(self, raw: Any, kind: TemplateKind, where: str) -> Template:
+    def _template(self, kind: TemplateKind, raw: Any, where: str) -> Template:
         entry = convert(raw, _TemplateEntry, self._document, where)
         if kind != "component" and entry.index_pattern is None:
             raise self._document.refuse(where, "index-pattern is missing")
@@ -258,12 +294,16 @@ def _places(key: str, value: Any) -> Sequence[tuple[str, dict[str, Any]]]:
 def _check(challenge: Challenge, track: Track, document: Document, where: str = "$") -> None:
     """Check a challenge by itself, and what its tasks refer to in its track."""
     operations = {**track.operations, **challenge.operations}
-    check_challenge(challenge, operations, document, where)
+    mistakes = Mistakes()
+    with mistakes.part():
+        check_challenge(challenge, operations, document, where)
     for element, places in enumerate(challenge.steps):
         for task in (challenge.schedule[place] for place in places):
             problem = _reference_problem(operations[task.operation], track)
             if problem:
-                raise document.refuse(f"{where}.schedule[{element}]", f"task '{task.label}': {problem}")
+                message = f"task '{task.label}': {problem}"
+                mistakes.add(document.refuse(f"{where}.schedule[{element}]", message))
+    mistakes.settle()
 
 
 def _reference_problem(operation: Operation, track: Track) -> str:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
-from benchctl.errors import UsageError
+from benchctl.errors import Mistakes, UsageError
 from benchctl.track.operations import MOST_WAIT_S, PositiveSeconds
 from benchctl.track.operations.catalogue import AnyOperation, PluginOperation
 from benchctl.track.template import Document, Label, Name, Remark, convert, encoded_names
@@ -89,8 +89,9 @@ def read_corpora(entries: Sequence[Any], document: Document, targets: Targets) -
     """Parse the corpora of a track, the JSON at `$.corpora`.
 
     Raises:
-        UsageError: If something is wrong or contradictory; the message names file and JSON path.
+        UsageError: If something is wrong or contradictory; messages name file and JSON path.
     """
+    mistakes = Mistakes()
     corpora: dict[str, Corpus] = {}
     only = (("target-index", targets.indices), ("target-data-stream", targets.data_streams))
     defaults = {key: names[0] for key, names in only if len(names) == 1}
@@ -98,26 +99,36 @@ def read_corpora(entries: Sequence[Any], document: Document, targets: Targets) -
         defaults["target-type"] = targets.types[0]
     for place, raw in enumerate(entries):
         where = f"$.corpora[{place}]"
-        entry = convert(raw, _CorpusEntry, document, where)
-        if entry.name in corpora:
-            raise document.refuse(f"{where}.name", f"two corpora are called '{entry.name}'")
-        shared = encoded_names(_Destination)
-        own = {key: value for key, value in msgspec.to_builtins(entry).items() if key in shared}
-        documents = []
-        for number, item in enumerate(entry.documents):
-            here = f"{where}.documents[{number}]"
-            found = convert({**defaults, **own, **item}, Documents, document, here)
-            if found.includes_action_and_meta_data:
-                # The documents say themselves where they go.
-                nowhere = {"target_index": None, "target_data_stream": None, "target_type": None}
-                found = msgspec.structs.replace(found, **nowhere)
-            rules = _rules(found, targets, streams=bool(entry.streaming_ingestion))
-            for broken, text in rules:
-                if broken:
-                    raise document.refuse(here, text)
-            documents.append(found)
-        corpora[entry.name] = Corpus(entry.name, tuple(documents), entry.streaming_ingestion, entry.meta)
+        with mistakes.part():
+            entry = convert(raw, _CorpusEntry, document, where)
+            if entry.name in corpora:
+                mistakes.add(document.refuse(f"{where}.name", f"two corpora are called '{entry.name}'"))
+            shared = encoded_names(_Destination)
+            own = {key: value for key, value in msgspec.to_builtins(entry).items() if key in shared}
+            documents = []
+            for number, item in enumerate(entry.documents):
+                keys = {**defaults, **own, **item}
+                with mistakes.part():
+                    documents.append(
+                        _documents(keys, entry, document, f"{where}.documents[{number}]", targets)
+                    )
+            corpora[entry.name] = Corpus(entry.name, tuple(documents), entry.streaming_ingestion, entry.meta)
+    mistakes.settle()
     return tuple(corpora.values())
+
+
+def _documents(
+    keys: dict[str, Any], entry: _CorpusEntry, document: Document, where: str, targets: Targets
+) -> Documents:
+    found = convert(keys, Documents, document, where)
+    if found.includes_action_and_meta_data:
+        # The documents say themselves where they go.
+        nowhere = {"target_index": None, "target_data_stream": None, "target_type": None}
+        found = msgspec.structs.replace(found, **nowhere)
+    for broken, text in _rules(found, targets, streams=bool(entry.streaming_ingestion)):
+        if broken:
+            raise document.refuse(where, text)
+    return found
 
 
 def _rules(found: Documents, targets: Targets, *, streams: bool) -> Iterator[tuple[bool, str]]:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 
 import msgspec
 
-from benchctl.errors import UsageError, guess, nearest, suggestion
+from benchctl.errors import Mistakes, UsageError, guess, nearest, suggestion
 from benchctl.track.model import MOST_CLIENTS, Challenge, ScheduleName, Task, TrackOperation
 from benchctl.track.operations import MOST_WAIT_S, Cannot, Count, Operation, Varying
 from benchctl.track.operations.catalogue import (
@@ -17,11 +17,20 @@ from benchctl.track.operations.catalogue import (
     MEANINGLESS,
     OPERATION_TYPES,
     PluginOperation,
+    as_declared,
     decode_operation,
     operation_keys,
 )
 from benchctl.track.operations.search import Bulk, BulkVectors
-from benchctl.track.template import LIKE, Document, convert, encoded_names, known_keys, refused
+from benchctl.track.template import (
+    LIKE,
+    Document,
+    check_fields,
+    convert,
+    encoded_names,
+    known_keys,
+    refused,
+)
 from benchctl.track.values import check_values
 
 _TYPE = "operation-type"
@@ -70,13 +79,18 @@ def read_operation(raw: Any, document: Document, where: str, *, plugin: str | No
         keys[_TRUNCATED] = int(size)
     if document.lenient:
         keys.pop(_SOURCE, None)
+    mistakes = Mistakes()
     if not issubclass(OPERATION_TYPES[kind], Cannot):
-        keys = known_keys(keys, operation_keys(kind), document, where)
-        _pass_over(keys, document, where)
+        with mistakes.part():
+            keys = known_keys(keys, operation_keys(kind), document, where)
+            _pass_over(keys, document, where)
     try:
         operation = decode_operation(keys)
     except msgspec.ValidationError as err:
+        check_fields(as_declared(keys), OPERATION_TYPES[kind], document, where, mistakes)
+        mistakes.settle()
         raise refused(err, document, where) from err
+    mistakes.settle()
     if isinstance(operation, Varying) and (wrong := check_values(operation.values, operation.templates)):
         raise document.refuse(where, wrong)
     return operation
@@ -154,18 +168,28 @@ def read_challenge(raw: Any, context: Context, where: str = "$") -> Challenge:
     """Parse a challenge, given its JSON path `where`.
 
     Raises:
-        UsageError: If something is wrong in it; the message names file and JSON path.
+        UsageError: If something is wrong in it, or in its tasks together; messages name file and JSON path.
     """
     document = context.document
     if not isinstance(raw, Mapping):
         raise document.refuse(where, "a challenge is an object")
-    keys = known_keys(raw, _CHALLENGE_KEYS, document, where)
-    challenge = convert({**keys, "schedule": ()}, Challenge, document, where)
+    mistakes = Mistakes()
+    keys = dict(raw)
+    with mistakes.part():
+        keys = known_keys(raw, _CHALLENGE_KEYS, document, where)
+    with mistakes.part():
+        own = {key: keys[key] for key in keys if key in _CHALLENGE_KEYS}
+        challenge = convert({**own, "schedule": ()}, Challenge, document, where)
     if "schedule" not in keys:
-        raise document.refuse(where, "'schedule' is missing")
-    schedule = convert(keys["schedule"], tuple[dict[str, Any], ...], document, f"{where}.schedule")
+        mistakes.add(document.refuse(where, "'schedule' is missing"))
+        mistakes.settle()
+    schedule = convert(keys["schedule"], tuple[Any, ...], document, f"{where}.schedule")
     reader = _Reader(context)
-    tasks = tuple(reader.task(*entry) for entry in _entries(schedule, document, f"{where}.schedule"))
+    tasks = []
+    for entry in _entries(schedule, document, f"{where}.schedule", mistakes):
+        with mistakes.part():
+            tasks.append(reader.task(*entry))
+    mistakes.settle()
     return msgspec.structs.replace(challenge, schedule=_numbered(tasks), operations=reader.operations)
 
 
@@ -183,13 +207,19 @@ def _numbered(tasks: Sequence[Task]) -> tuple[Task, ...]:
     return tuple(numbered)
 
 
-def _entries(schedule: tuple[dict[str, Any], ...], document: Document, where: str) -> Iterator[_Entry]:
-    """The tasks in order; those of parallel elements with what they inherit."""
+def _entries(
+    schedule: tuple[Any, ...], document: Document, where: str, mistakes: Mistakes
+) -> Iterator[_Entry]:
+    """The tasks in order, but for those of a wrong element; those of parallel ones with what they inherit."""
     for place, element in enumerate(schedule):
         here = f"{where}[{place}]"
-        if "parallel" in element:
-            known_keys(element, ["parallel"], document, here)
-            yield from _parallel(element["parallel"], f"{here}.parallel", place, document)
+        if not isinstance(element, dict):
+            mistakes.add(document.refuse(here, "an entry of a schedule is an object"))
+        elif "parallel" in element:
+            with mistakes.part():
+                known_keys(element, ["parallel"], document, here)
+            with mistakes.part():
+                yield from _parallel(element["parallel"], f"{here}.parallel", place, document, mistakes)
         elif isinstance(element.get("clients_list"), list):
             # OpenSearch Benchmark's way to run a task with several numbers of clients in turn.
             plain = {key: value for key, value in element.items() if key != "clients_list"}
@@ -201,7 +231,7 @@ def _entries(schedule: tuple[dict[str, Any], ...], document: Document, where: st
             yield element, here, {}
 
 
-def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[_Entry]:
+def _parallel(raw: Any, where: str, group: int, document: Document, mistakes: Mistakes) -> Iterator[_Entry]:
     if not isinstance(raw, Mapping):
         raise document.refuse(where, "a parallel element is an object")
     raw = known_keys(raw, (*_INHERITED, *encoded_names(_Parallel)), document, where)
@@ -215,11 +245,12 @@ def _parallel(raw: Any, where: str, group: int, document: Document) -> Iterator[
         shared |= {"lanes": inherited["clients"], "mixed": True}
     names = [_name(task) for task in element.tasks]
     if element.completed_by not in (None, _ANY, *names):
-        raise document.refuse(
+        unknown = document.refuse(
             f"{where}.completed-by",
             f"no task of it is called '{element.completed_by}'",
             hint=f"its tasks: {', '.join(names)}; or 'any'",
         )
+        mistakes.add(unknown)
     for place, (name, task) in enumerate(zip(names, element.tasks, strict=True)):
         here = f"{where}.tasks[{place}]"
         if "parallel" in task:
@@ -255,9 +286,14 @@ class _Reader:
             params = {key: value for key, value in raw.items() if key not in _TASK_KEYS}
             shared = {**shared, "scheduler": schedule, "scheduler-params": params}
             raw = {key: value for key, value in raw.items() if key in _TASK_KEYS and key != "schedule"}
-        raw = known_keys(raw, _TASK_KEYS, document, where)
-        operation, called = self._operation(raw.get("operation"), f"{where}.operation")
-        target, per_request = self._target(raw.get("target-throughput"), operation, where)
+        mistakes = Mistakes()
+        with mistakes.part():
+            raw = known_keys(raw, _TASK_KEYS, document, where)
+        operation: TrackOperation = PluginOperation(name="", type="")  # until it is known
+        called, target, per_request = "", None, 1.0
+        with mistakes.part():
+            operation, called = self._operation(raw.get("operation"), f"{where}.operation")
+            target, per_request = self._target(raw.get("target-throughput"), operation, where)
         interval, tags = raw.get("target-interval"), raw.get("tags", ())
         made = {
             "operation": operation.name,
@@ -267,10 +303,14 @@ class _Reader:
             "per-request": per_request,
             "tags": (tags,) if isinstance(tags, str) else tags,
         }
+        keys = {**{key: raw[key] for key in raw if key in _TASK_KEYS}, **made, **shared}
         try:
-            task = msgspec.convert({**raw, **made, **shared}, Task, strict=False)
+            task = msgspec.convert(keys, Task, strict=False)
         except msgspec.ValidationError as err:
+            check_fields(keys, Task, document, where, mistakes)
+            mistakes.settle()
             raise refused(err, document, where) from err
+        mistakes.settle()
         return self._of_one_kind(task, where) if document.lenient else task
 
     def _of_one_kind(self, task: Task, where: str) -> Task:
@@ -387,20 +427,22 @@ def check_challenge(
     `operations` are the track's and its own.
 
     Raises:
-        UsageError: If a task breaks a rule; the message names the first one.
+        UsageError: If tasks break a rule; messages name the first that each breaks.
     """
     if not challenge.schedule:
         raise document.refuse(f"{where}.schedule", "is empty")
+    mistakes = Mistakes()
     for element, places in enumerate(challenge.steps):
         tasks = [challenge.schedule[place] for place in places]
         together = sum(task.clients for task in tasks)
         clients = min([together, *(task.lanes for task in tasks if task.lanes is not None)])
         if clients > MOST_CLIENTS and tasks[0].group is not None:
-            raise document.refuse(
+            crowded = document.refuse(
                 f"{where}.schedule[{element}].parallel",
                 f"{clients:,} clients at the same time, at most {MOST_CLIENTS:,}",
                 hint="give the parallel element `clients`: its tasks then take turns on that many",
             )
+            mistakes.add(crowded)
         completing = sum(task.completes for task in tasks)
         for inner, task in enumerate(tasks):
             # Besides a task that completes them all, a task may be endless.
@@ -408,7 +450,8 @@ def check_challenge(
             problem = next((text for broken, text in _rules(task, ends=ends) if broken), "")
             if problem:
                 inside = f".parallel.tasks[{inner}]" if task.group is not None else ""
-                raise document.refuse(f"{where}.schedule[{element}]{inside}", problem)
+                mistakes.add(document.refuse(f"{where}.schedule[{element}]{inside}", problem))
+    mistakes.settle()
 
 
 def _rules(task: Task, *, ends: bool) -> Iterator[tuple[bool, str]]:

@@ -29,7 +29,7 @@ from jinja2 import meta
 from jinja2.sandbox import SandboxedEnvironment
 
 from benchctl.disk import open_regular
-from benchctl.errors import UsageError, nearest, suggestion
+from benchctl.errors import Mistakes, UsageError, nearest, suggestion
 from benchctl.yaml_file import COMPLAINT_PLACE, find_place, steps_of
 from benchctl.yaml_file import Document as YamlFile
 
@@ -648,15 +648,38 @@ def convert(raw: Any, kind: type[T], document: Document, where: str) -> T:
     """Convert JSON to a typed form; as in Rally, nulls in an object mean nothing.
 
     Raises:
-        UsageError: If it does not fit; the message names file and JSON path.
+        UsageError: If it does not fit; messages name file and JSON path.
     """
+    mistakes = Mistakes()
     if isinstance(raw, Mapping):
-        raw = known_keys(raw, encoded_names(cast("Any", kind)), document, where)
+        with mistakes.part():
+            raw = known_keys(raw, encoded_names(cast("Any", kind)), document, where)
     try:
         # Templates write numbers as texts, and whole ones as fractions.
-        return msgspec.convert(raw, kind, strict=False)
+        value = msgspec.convert(raw, kind, strict=False)
     except msgspec.ValidationError as err:
+        check_fields(raw, kind, document, where, mistakes)
+        mistakes.settle()
         raise refused(err, document, where) from err
+    mistakes.settle()
+    return value
+
+
+def check_fields(raw: Any, kind: Any, document: Document, where: str, mistakes: Mistakes) -> None:
+    """Add what is wrong with each field of an object; msgspec complains of the first alone."""
+    for field in (
+        msgspec.structs.fields(kind)
+        if isinstance(raw, Mapping) and msgspec.inspect.is_struct_type(kind)
+        else ()
+    ):
+        if raw.get(field.encode_name) is None:
+            if field.required:
+                mistakes.add(document.refuse(where, f"'{field.encode_name}' is missing"))
+            continue
+        try:
+            msgspec.convert(raw[field.encode_name], field.type, strict=False)
+        except msgspec.ValidationError as err:
+            mistakes.add(refused(err, document, f"{where}.{field.encode_name}"))
 
 
 def refused(err: msgspec.ValidationError, document: Document, where: str) -> UsageError:
@@ -688,15 +711,19 @@ def known_keys(
     """Return an object without comments and nulls; a lenient document may also have keys that mean nothing.
 
     Raises:
-        UsageError: If a key is unknown, and the document not lenient or the key probably a typo.
+        UsageError: If keys are unknown, and the document not lenient or they are probably typos.
     """
+    mistakes = Mistakes()
     for key in raw:
         if key in known or _COMMENT.fullmatch(key):
             continue
         is_typo = key not in _NO_TYPOS and nearest(key, known, alike=LIKE) is not None
         if is_typo or not document.lenient:
-            raise document.refuse(where, f"unknown key '{key}'", hint=suggestion(key, known), key=key)
-        document.pass_over(where, key)
+            hint = suggestion(key, known)
+            mistakes.add(document.refuse(where, f"unknown key '{key}'", hint=hint, key=key))
+        else:
+            document.pass_over(where, key)
+    mistakes.settle()
     return {key: value for key, value in raw.items() if key in known and value is not None}
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from benchctl.errors import BenchctlError
 from benchctl.load.transport import Request
 from benchctl.load.work import Source, WorkContext
+from benchctl.results.samples import Outcome
 from load.playing import workload
 
 
@@ -322,3 +323,22 @@ def test_a_loop_begins_again_with_the_first_file():
     made = [program() for _ in range(5)]
     paths = [request.path for request in made if isinstance(request, Request)]
     assert paths == ["/two/_bulk", "/stream/_bulk"] * 2 + ["/two/_bulk"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("weight", 3, Outcome.OK),
+        ("success-count", 3, Outcome.OK),
+        ("success-count", 4, Outcome.BAD_BODY),
+        ("error-count", 0, Outcome.OK),
+    ],
+)
+def test_the_documents_of_a_request_are_asserted(name: str, value: int, expected: Outcome):
+    context = WorkContext("big5", documents=Shelf(3).documents, document_count=3, assertions=True)
+    assertions = [{"property": name, "condition": "==", "value": value}]
+    (request,) = sent(context, bulk_size=5, assertions=assertions)
+    assert (
+        request.judge(200, b'{"took":1,"errors":false,"items":[{"index":{"status":201}}]}').outcome
+        is expected
+    )

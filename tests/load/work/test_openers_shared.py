@@ -2,9 +2,9 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from benchctl.errors import BenchctlError
 from benchctl.load.transport import Answer, Request
 from benchctl.load.work import WorkContext
 from benchctl.results.samples import Outcome
@@ -142,8 +142,10 @@ def test_a_request_that_is_the_same_every_time_stays_so():
 
 
 def test_what_is_not_known_of_answers_cannot_be_asserted():
-    with pytest.raises(BenchctlError, match="unknown property 'pages'"):
-        workload(ON, operation_type="search", **asserting("pages", ">", 0))
+    raw = {"name": "x", "operation-type": "search", **asserting("hit", ">", 1)}
+    with pytest.raises(msgspec.ValidationError, match="'hits'") as caught:
+        decode_operation(raw)
+    assert "$.assertions[0]" in str(caught.value)
 
 
 @pytest.mark.parametrize(

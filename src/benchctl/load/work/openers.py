@@ -554,30 +554,29 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
     ">": operator.gt,
 }
-_PROPERTIES: Mapping[str, Callable[[Answer], object]] = {
-    "hits": lambda answer: answer.hits if answer.hits >= 0 else None,
-    "hits_relation": lambda answer: "eq" if answer.hits_exact else "gte",
-    "took": lambda answer: answer.took_ms if answer.took_ms >= 0 else None,
-    "timed_out": lambda answer: answer.outcome is Outcome.TIMEOUT,
-    "success": lambda answer: answer.outcome is Outcome.OK,
-}
-"""Metadata of every response, by Rally's names."""
+
+
+def _asserted_of(answer: Answer, weight: int) -> Mapping[str, object]:
+    """Return the values of ASSERTED; None for unknown ones.
+
+    Of what is not a success, nothing is asserted: a bulk request with an error is a failure anyway.
+    """
+    return {
+        "hits": answer.hits if answer.hits >= 0 else None,
+        "hits_relation": "eq" if answer.hits_exact else "gte",
+        "took": answer.took_ms if answer.took_ms >= 0 else None,
+        "timed_out": False,
+        "success": True,
+        "weight": weight,
+        "success-count": weight,
+        "error-count": 0,
+    }
 
 
 def _with_assertions(operation: Operation, workload: Workload) -> Workload:
-    """Return the workload with the operation's assertions checked; unchanged when it has none.
-
-    Raises:
-        BenchctlError: If an assertion is about an unknown property.
-    """
+    """Return the workload with the operation's assertions checked; unchanged when it has none."""
     if not operation.assertions:
         return workload
-    for assertion in operation.assertions:
-        if assertion.property not in _PROPERTIES:
-            raise BenchctlError(
-                f"operation '{operation.name}' asserts unknown property '{assertion.property}'",
-                hint=f"properties are {', '.join(_PROPERTIES)}; to skip all assertions: --no-assertions",
-            )
 
     def program(client: int) -> Program:
         inner = workload.program(client)
@@ -600,21 +599,22 @@ def _with_assertions(operation: Operation, workload: Workload) -> Workload:
 
 def _asserting(request: Request, assertions: Sequence[Assertion]) -> Request:
     def judge(status: int, body: bytes) -> Answer:
-        return _checked(assertions, request.judge(status, body))
+        return _checked(assertions, request.judge(status, body), request.weight)
 
     return msgspec.structs.replace(request, judge=judge)
 
 
 def _asserted(work: Script, assertions: Sequence[Assertion]) -> Script:
     answer = yield from work
-    return None if answer is None else _checked(assertions, answer)
+    return None if answer is None else _checked(assertions, answer, answer.weight)
 
 
-def _checked(assertions: Sequence[Assertion], answer: Answer) -> Answer:
+def _checked(assertions: Sequence[Assertion], answer: Answer, weight: int) -> Answer:
     if answer.outcome is not Outcome.OK:
         return answer
+    values = _asserted_of(answer, weight)
     for asserted in assertions:
-        value = _PROPERTIES[asserted.property](answer)
+        value = values[asserted.property]
         try:
             holds = _COMPARE[asserted.condition](value, asserted.value)
         except TypeError:

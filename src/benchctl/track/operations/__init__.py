@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 import msgspec
 
+from benchctl.errors import suggestion
 from benchctl.track.template import Name
 from benchctl.track.values import Entry, ValueSource
 
@@ -38,12 +39,20 @@ Rules = Iterator[tuple[bool, str]]
 """Rules for several keys: true if one holds, and the text for one that does not."""
 
 
+ASSERTED = ("hits", "hits_relation", "took", "timed_out", "success", "weight", "success-count", "error-count")
+"""What is known of every response, by Rally's names."""
+
+
 class Assertion(Entry, frozen=True):
     """A condition on a response, checked where assertions are on."""
 
-    property: str  # of what is known of the answer, such as `hits`
+    property: str  # one of ASSERTED
     condition: Literal["<", "<=", "==", ">=", ">"]  # how it compares with the value
     value: int | float | str | bool  # a number, a text or a truth
+
+    def __post_init__(self) -> None:
+        if self.property not in ASSERTED:
+            raise ValueError(f"unknown property '{self.property}': {suggestion(self.property, ASSERTED)}")
 
 
 Progress = Literal["recovered", "snapshot complete", "no snapshot running"]

@@ -235,10 +235,10 @@ def decode_operation(raw: dict[str, Any]) -> AnyOperation:
     Raises:
         msgspec.ValidationError: If a key is unknown, missing or of the wrong type.
     """
-    prepared = _prepared({_TYPE: "search", **raw})
+    keys = as_declared({_TYPE: "search", **raw})
     # Of a class, msgspec remembers what it looks like; of a union it finds that out anew every time.
-    kind: Any = OPERATION_TYPES.get(str(prepared.get(_TYPE)), AnyOperation)
-    operation: AnyOperation = msgspec.convert(prepared, kind, strict=False)
+    kind: Any = OPERATION_TYPES.get(str(keys.get(_TYPE)), AnyOperation)
+    operation: AnyOperation = msgspec.convert(keys, kind, strict=False)
     if not stands_alone(operation):
         raise msgspec.ValidationError(
             f"{operation.type_name}: only a composite can have it among its requests"
@@ -246,8 +246,8 @@ def decode_operation(raw: dict[str, Any]) -> AnyOperation:
     return operation
 
 
-def _prepared(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """An operation's keys as its class has them; nulls and empty filter types are ignored."""
+def as_declared(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an operation's keys as its class has them; nulls and empty filter types are ignored."""
     prepared = {
         _OTHER_SPELLINGS.get(key, key): value
         for key, value in raw.items()
@@ -265,7 +265,7 @@ def _step(raw: object) -> object:
     if "stream" in raw:
         steps = raw["stream"]
         return {_TYPE: "stream", **raw, "stream": [*map(_step, steps)] if isinstance(steps, list) else steps}
-    return _prepared({"name": raw.get(_TYPE, ""), **raw})
+    return as_declared({"name": raw.get(_TYPE, ""), **raw})
 
 
 BUILT_IN_PARAM_SOURCES = frozenset({"file-reader", "bulk", "search"})
