@@ -188,6 +188,18 @@ def test_a_parameter_of_the_index_itself_is_refused(tmp_path: Path):
         planned("param:shards=1,2", track=str(folder), challenges=())
 
 
+def test_a_parameter_that_the_challenge_does_not_use_is_named_with_the_nearest(tmp_path: Path):
+    folder = write_files(tmp_path, {"track.json": TRACK, "index.json": INDEX})
+    other = '{"name": "other", "schedule": [{"operation": "same", "iterations": {{ sizes | default(3) }}}]}'
+    own = write_files(tmp_path, {"other.json": other}) / "other.json"
+    for name, near in (("param:size", "'sizes'"), ("size", "'sizes'"), ("param:siezs", "'sizes'")):
+        with pytest.raises(UsageError, match=f"challenge other.* '{name.removeprefix('param:')}'") as caught:
+            planned(f"{name}=1,7", track=str(folder), challenges=(str(own),))
+        assert near in caught.value.hint
+    with pytest.raises(UsageError, match="is the same at"):
+        planned("sizes=1,7", track=str(folder), challenges=(str(own),), params={"other.sizes": 4})
+
+
 @given(st.integers(0, 50), st.sampled_from(["never", "challenge", "task"]))
 def test_points_come_in_random_order_and_each_just_once(block: int, restart: str):
     plan = planned("clients=1,2,4", challenges=("range-only-short", "range-only"), restart=restart)

@@ -14,7 +14,7 @@ import psutil
 from benchctl.engine.declared import places, whole_settings
 from benchctl.engine.prepared_index import bytes_at_rest
 from benchctl.engine.variant import VARIANT_OPTIONS
-from benchctl.errors import UsageError, guess
+from benchctl.errors import UsageError
 from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT
@@ -53,11 +53,11 @@ from benchctl.spec import (
 from benchctl.stats.metrics import check_told_by_clusters, metric, metric_names
 from benchctl.track.library import TrackSource, challenge_names, track_names
 from benchctl.track.load import (
-    TASK_PARAMETERS,
     filter_tasks,
     load_challenge,
     load_track,
     parse_filters,
+    refuse_unswept,
     reject_unused,
     warmup_names,
 )
@@ -133,8 +133,8 @@ class Axes(Protocol):
     ) -> tuple[tuple[Challenge, ...], tuple[Swept, ...]]:
         """Return every challenge at every point of the axes that are parameters."""
 
-    def check(self, plan: Plan) -> None:
-        """Refuse a plan that measures one thing at several points."""
+    def check(self, plan: Plan, known: Collection[str]) -> None:
+        """Refuse a plan that measures one thing at several points; `known` are the files' parameters."""
 
 
 def axes_of(texts: Sequence[str]) -> Axes:
@@ -223,7 +223,7 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         preparing = tuple(name for name in asked if not track.operations[name].reported)
         of_plan = SweepSpec(sweep.axes, families, points, swept, preparing)
         plan = msgspec.structs.replace(plan, swept=of_plan)
-        sweep.check(plan)
+        sweep.check(plan, used)
     plan = msgspec.structs.replace(
         plan,
         plugin=plugin,
@@ -299,13 +299,7 @@ def _schedules(
         challenges = _load(names, track, merged, common, used, sources)
         unused = next((name for name in values if name not in used), None)
         if unused is not None:
-            variable = f"{{{{ {unused.replace('-', '_')} | default(VALUE) }}}}"
-            way = guess(unused, (*used, *TASK_PARAMETERS, "docs", *VARIANT_OPTIONS))
-            way = way or f"write {variable} in the challenge, in place of the value"
-            raise UsageError(
-                f"--sweep {unused}: no challenge or track has such a parameter, and variants no such option",
-                hint=f"{way}; a setting of the index is index:{unused}",
-            )
+            raise refuse_unswept(unused, [one.name for one in challenges], used, ("docs", *VARIANT_OPTIONS))
         if challenges:
             include, exclude = parse_filters(settings.include_tasks), parse_filters(settings.exclude_tasks)
             challenges = filter_tasks(challenges, track.operations, include=include, exclude=exclude)

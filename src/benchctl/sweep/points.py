@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from benchctl.errors import UsageError, suggestion
 from benchctl.quantities import COUNT, DURATION, PERCENT, SIZE
 from benchctl.results.plan import HISTORIES, HISTORY, Axis, Plan, Swept, VariantSpec
 from benchctl.run.documents import is_generated
+from benchctl.track.load import refuse_unswept
 from benchctl.track.model import Challenge, Track, TrackOperation
 from benchctl.track.template import parse_params
 
@@ -122,8 +123,8 @@ class Sweep:
             loaded.append((point, tuple(own)))
         return _in_order(loaded)
 
-    def check(self, plan: Plan) -> None:
-        """Refuse what would be measured several times, and called a sweep.
+    def check(self, plan: Plan, known: Collection[str]) -> None:
+        """Refuse what would be measured several times, and called a sweep; `known` are parameters of files.
 
         Raises:
             UsageError: If points are alike, or documents are swept that are not generated.
@@ -143,13 +144,19 @@ class Sweep:
                 hint="write history=fresh,polluted, or select more tasks",
             )
         nameless = [msgspec.structs.replace(schedule, name="") for schedule in plan.schedules]
+        points = [[nameless[place] for place in round_] for round_ in swept.rounds()]
+        for axis in () if self._of_variants else self.axes:
+            name = axis.name.removeprefix(_PARAMETER)
+            is_set = any(f"{challenge}.{name}" in plan.params for challenge in swept.challenges)
+            if name != HISTORY and not is_set and all(point == points[0] for point in points):
+                raise refuse_unswept(name, swept.challenges, known)
         _refuse_alike(
             (
                 (
                     swept.schedules[round_[0]].at,
-                    (plan.history(round_[0]), [nameless[place] for place in round_]),
+                    (plan.history(round_[0]), point),
                 )
-                for round_ in swept.rounds()
+                for round_, point in zip(swept.rounds(), points, strict=True)
             ),
             f"challenge {' and '.join(swept.challenges)}",
         )
@@ -264,10 +271,11 @@ def _check_data(base: Track, other: Track, point: Point) -> None:
 
 def _own(challenge: Challenge, base: Mapping[str, TrackOperation], track: Track, point: Point) -> Challenge:
     """A challenge with the operations that are not the base's under names of the point."""
+    asked = {task.operation for task in challenge.schedule}
     changed = {
         name: operation
         for name, operation in (track.operations | challenge.operations).items()
-        if base.get(name) != operation
+        if name in asked and base.get(name) != operation
     }
     names = {name: f"{name}@{_words(point)}" for name in changed}
     own = {name: operation for name, operation in challenge.operations.items() if name not in changed}

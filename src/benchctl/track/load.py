@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from benchctl.errors import Mistakes, UsageError, suggestion
+from benchctl.errors import Mistakes, UsageError, guess, suggestion
 from benchctl.track.library import challenge_names, find_challenge, find_track
 from benchctl.track.model import (
     Challenge,
@@ -510,6 +510,22 @@ def reject_unused(params: Mapping[str, Any], known: set[str]) -> None:
         if name not in known:
             others = known.union(TASK_PARAMETERS) - {name}
             raise UnusedParameter(name, suggestion(name, sorted(others)))
+
+
+def refuse_unswept(
+    name: str, challenges: Iterable[str], known: Iterable[str], options: Iterable[str] = ()
+) -> UsageError:
+    """Return the error for a swept parameter that changes nothing of challenges.
+
+    `known` are the parameters of their files, `options` what else could be swept.
+    """
+    names = sorted({one for one in (*known, *TASK_PARAMETERS) if "." not in one} - {name})
+    variable = f"{{{{ {name.replace('-', '_')} | default(VALUE) }}}}"
+    way = guess(name, (*names, *options)) or f"its parameters: {', '.join(names[:MOST_NAMES])}"
+    return UsageError(
+        f"--sweep {name}: challenge {' and '.join(challenges)} does not use parameter '{name}'",
+        hint=f"{way}; to make it one, write {variable} in place of the value; of an index: index:{name}",
+    )
 
 
 def parse_filters(text: str) -> tuple[str, ...]:
