@@ -44,7 +44,7 @@ class UsageError(BenchctlError):
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message, hint=hint, exit_code=ExitCode.USAGE)
         self.errors: tuple[UsageError, ...] = (self,)
-        """All mistakes of an input file, of which this is the first."""
+        """Mistakes of an input file, of which this is the first."""
 
 
 class Mistakes:

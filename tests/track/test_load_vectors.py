@@ -58,8 +58,19 @@ def test_what_only_one_engine_has_is_not_replaced_in_the_other():
 
 
 def test_a_space_that_is_none_is_refused():
-    with pytest.raises(UsageError, match=r"elasticsearch\.json|opensearch\.json"):
+    with pytest.raises(UsageError, match=r"elasticsearch\.json|opensearch\.json") as caught:
         load_track("vectors", {"space": "l3"})
+    assert "parameter space: 'l3' is none of l2, cosine, dot_product" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("selectivity", 0), ("selectivity", 101), ("m", 1), ("ef_construction", 1.5), ("k", "ten"), ("k", True),
+     ("quantisation", "int2"), ("candidates", 10_001), ("warm_up", 0), ("queries", 0)],
+)  # fmt: skip
+def test_a_parameter_out_of_its_bounds_is_refused(name: str, value: Any):
+    with pytest.raises(UsageError, match=f"line [0-9]+, .*parameter {name}: {value!r} is"):
+        load_track("vectors", {name: value})
 
 
 def test_its_challenge_searches_all_and_a_tenth():

@@ -42,6 +42,32 @@ def test_a_parameter_is_set_where_it_exists(tmp_path: Path, call: str, expected:
     }
 
 
+@pytest.mark.parametrize(
+    ("check", "good", "bad"),
+    [
+        ('between(1, 100, "%")', [1, 100, 5.0], [0, 101, 1.5, "5", True]),
+        ("between(0.5, 9)", [0.5, 9, 2.25], [0.4, 9.1]),
+        ('one_of("a", 2)', ["a", 2], ["A", "2"]),
+    ],
+)
+def test_a_parameter_is_checked_by_its_name(tmp_path: Path, check: str, good: list[Any], bad: list[Any]):
+    text = f"[1,\n {{{{ x | default({json.dumps(good[0])}) | {check} | tojson }}}}]"
+    write_files(tmp_path, {"part.json": text})
+    including = "{% include 'part.json' %}"
+    for value in good:
+        assert json.loads(render(tmp_path, including, x=value).text) == [1, value]
+    for value in bad:
+        for template, place in ((text, "a.json"), (including, "part.json")):
+            with pytest.raises(UsageError, match=f"{place}, line 2.*: parameter x: {value!r} is "):
+                render(tmp_path, template, x=value)
+
+
+def test_a_value_that_does_not_exist_is_told_by_its_name(tmp_path: Path):
+    for lenient in (True, False):
+        with pytest.raises(UsageError, match="has no attribute 'manhattan'"):
+            render(tmp_path, "{{ {'l2': 1}[space] | tojson }}", space="manhattan", lenient=lenient)
+
+
 def test_variables_reach_the_parts_that_stand_in_their_scope(tmp_path: Path):
     write_files(tmp_path, {"part.json": "{{ inner | default('none') }}{{ top }}"})
     text = (

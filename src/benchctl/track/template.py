@@ -23,6 +23,7 @@ from types import FrameType, TracebackType
 from typing import Annotated, Any, NoReturn, TypeVar, cast
 
 import jinja2
+import jinja2.nodes
 import jinja2.runtime
 import msgspec
 from jinja2 import meta
@@ -80,9 +81,23 @@ class OutOfTimeError(Exception):
 
 
 class _Sandbox(SandboxedEnvironment):
-    """Jinja2's sandbox without the one kind of operation that no limit interrupts: sums of huge numbers."""
+    """Jinja2's sandbox without the one kind of operation that no limit interrupts: sums of huge numbers.
+
+    Checks of parameters get the parameter's name as their first argument.
+    """
 
     intercepted_binops = frozenset({"*", "**"})
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> jinja2.nodes.Template:
+        tree = super()._parse(source, name, filename)
+        for node in tree.find_all(jinja2.nodes.Filter):
+            if node.name in CHECKS:
+                value = node.node
+                while isinstance(value, jinja2.nodes.Filter) and value.node is not None:
+                    value = value.node
+                of = value.name if isinstance(value, jinja2.nodes.Name) else ""
+                node.args.insert(0, jinja2.nodes.Const(of, lineno=node.lineno))
+        return tree
 
     def call_binop(self, context: jinja2.runtime.Context, operator: str, left: Any, right: Any) -> Any:
         if isinstance(left, int) and isinstance(right, int):
@@ -294,7 +309,36 @@ def _version_between(version: str, first: str, last: str) -> bool:
     return low <= actual <= high
 
 
+class _RefusedError(Exception):
+    """A parameter has a value that its track does not allow."""
+
+
+def _between(value: Any, name: str, low: float, high: float, unit: str = "") -> Any:
+    whole = isinstance(low, int) and isinstance(high, int)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not low <= value <= high or (whole and value != int(value)):
+        number = "a whole number" if whole else "a number"
+        raise _RefusedError(
+            f"parameter {name}: {value!r} is not {number} from {low:,} to {high:,}{unit and f' {unit}'}"
+        )
+    return value
+
+
+def _one_of(value: Any, name: str, *choices: Any) -> Any:
+    if value not in choices:
+        allowed = ", ".join(map(str, choices))
+        raise _RefusedError(f"parameter {name}: {value!r} is none of {allowed}")
+    return value
+
+
+CHECKS: Mapping[str, Callable[..., Any]] = {
+    "between": _between,  # a lowest and a highest value, and perhaps a unit for messages
+    "one_of": _one_of,  # the values that are allowed
+}
+"""Filters that pass a parameter's value on, or refuse it by its name."""
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
+    **CHECKS,
     "days_ago": _days_ago,  # whole days between two moments
     "get_start_date": _start_date,
     "get_end_date": _end_date,  # the date some days after a moment
@@ -341,6 +385,7 @@ class Renderer:
             autoescape=False,  # the output is JSON, not HTML
         )
         self._environment.filters.update(FILTERS)
+        self._environment.policies["json.dumps_kwargs"] = {"sort_keys": True, "default": _no_json}
         now = time.time() if now_s is None else now_s
         self._environment.globals.update({"now": now, "glob": self._glob, _MISSING: _missing})
 
@@ -398,6 +443,13 @@ class Renderer:
         return names
 
 
+def _no_json(value: object) -> NoReturn:
+    """Refuse what is not JSON; of a value that does not exist, in Jinja2's words for it."""
+    if isinstance(value, jinja2.Undefined):
+        value._fail_with_undefined_error()  # noqa: SLF001 - there is no other way to its message
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
 def _missing(pattern: str) -> NoReturn:
     raise FileNotFoundError(f"collect(parts='{cut(pattern)}') finds no file")
 
@@ -436,6 +488,8 @@ def _explained(err: Exception, place: str) -> UsageError:
             f"{place}: {cut(str(err.message))}",
             hint="give it with --param NAME=VALUE, or a default in the file",
         )
+    if isinstance(err, _RefusedError):
+        return UsageError(f"{place}: {cut(str(err))}")
     if isinstance(err, jinja2.TemplateNotFound):
         return UsageError(f"{place}: includes '{cut(str(err.name))}', which is not in the track's directory")
     if isinstance(err, MemoryError):

@@ -40,7 +40,7 @@ Rules = Iterator[tuple[bool, str]]
 
 
 ASSERTED = ("hits", "hits_relation", "took", "timed_out", "success", "weight", "success-count", "error-count")
-"""What is known of every response, by Rally's names."""
+"""Properties of a response that can be asserted, by Rally's names."""
 
 
 class Assertion(Entry, frozen=True):
