@@ -85,8 +85,8 @@ _TEXTS = {
     ): "Busy host: mark the night (warn, wait) or do not measure (fail). Another benchctl is "
     "measuring: skip the night (warn), wait (wait) or end with an error (fail).",
     **{
-        (form, "workers"): "Load-generator processes; 0: one, or more if the target rates require it."
-        for form in ("RunForm", "Suite", "ExperimentFile", "MeasurementEntry")
+        (form, "workers"): "Load-generator processes."
+        for form in ("Suite", "ExperimentFile", "MeasurementEntry")
     },
     **{
         (

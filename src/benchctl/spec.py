@@ -26,8 +26,8 @@ IngestClient = Literal["wire", "official"]
 EvidenceKind = Literal["inlining", "profile"]
 MAX_SEED = 1 << 63
 MOST_WORKERS = 64
-AS_MANY_WORKERS_AS_NEEDED: Final = 0
-AS_MANY_BUILDS_AS_NEEDED: Final = 0
+AUTOMATIC: Final = "auto"
+"""Word for the number that is needed."""
 BUILDS_OF_VECTORS: Final = 3
 """Index builds of a track with vectors, unless a number is given: their graphs differ from build to build."""
 DEFAULT_FORKS: Final = 6
@@ -42,6 +42,7 @@ MOST_FORKS_IN_FILE: Final = 10_000
 Text = Annotated[str, Meta(min_length=1)]
 Positive = Annotated[int, Meta(ge=1)]
 Seed = Annotated[int, Meta(ge=0, le=MAX_SEED - 1)]
+Builds = Annotated[int, Meta(ge=1)]
 Workers = Annotated[int, Meta(ge=1, le=MOST_WORKERS)]
 Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS_IN_FILE)]
 _WORD = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
@@ -130,7 +131,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
             option="--client",
         ),
     ] = "wire"
-    index_builds: Annotated[int, Meta(ge=1), _BUILDS] = 1
+    index_builds: Annotated[Builds, _BUILDS] = 1
     on_error: Annotated[
         ErrorPolicy, _said("Failed requests: count them (continue) or end the fork (abort).", "Load")
     ] = "continue"
@@ -377,8 +378,8 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
             metavar="JDK",
         ),
     ] = ""
-    workers: Annotated[int, Meta(ge=0, le=MOST_WORKERS), _WORKERS] = AS_MANY_WORKERS_AS_NEEDED
-    index_builds: Annotated[int, Meta(ge=0), _BUILDS] = AS_MANY_BUILDS_AS_NEEDED
+    workers: Annotated[Workers | Literal["auto"], _WORKERS] = AUTOMATIC  # type: ignore[assignment]
+    index_builds: Annotated[Builds | Literal["auto"], _BUILDS] = AUTOMATIC  # type: ignore[assignment]
     warmup: Annotated[Warmup, _WARMUP] = "auto"
     targets: Annotated[
         tuple[Text, ...],

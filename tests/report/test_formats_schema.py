@@ -19,7 +19,7 @@ DIGESTS: dict[str, str] = {
     "analysis": "a22559ff6557747f",
     "run": "cfa7e150cdb2a427",
     "message": "78b93a28d6f03ab9",
-    "config": "fbc4c2b5c246f7cf",
+    "config": "35656f4664b35e24",
 }
 
 

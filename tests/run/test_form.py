@@ -122,6 +122,16 @@ def test_a_file_has_the_keys_of_the_form_and_paths_beside_it(tmp_path: Path):
     )
 
 
+def test_a_file_has_the_words_of_the_options(tmp_path: Path):
+    assert read(tmp_path, "workers: auto\nindex-builds: auto\n") == read(tmp_path, "seed: null\n")
+    spec = run_spec(read(tmp_path, "workers: auto"), (), home=HOME)
+    assert (spec.workers, spec.index_builds, spec.free_builds) == (1, 1, True)
+    spec = run_spec(read(tmp_path, "workers: 3\nindex-builds: 2"), (), home=HOME)
+    assert (spec.workers, spec.index_builds, spec.free_builds) == (3, 2, False)
+    with pytest.raises(UsageError, match=":1:"):
+        read(tmp_path, "workers: 0")
+
+
 def test_what_is_wrong_in_a_file_is_refused_with_its_place(cases: Cases, tmp_path: Path):
     cases("form", lambda text: read(tmp_path, text), tmp_path)
 

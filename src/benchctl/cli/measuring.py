@@ -35,7 +35,7 @@ from benchctl.run.prepare import check_host
 from benchctl.run.study import rest_text, stop_text
 from benchctl.run.targets import corpus_of_targets, look_at, seen_text
 from benchctl.run.work import check_work
-from benchctl.spec import AS_MANY_WORKERS_AS_NEEDED, BusyAction, RunForm, setting
+from benchctl.spec import AUTOMATIC, BusyAction, RunForm, setting
 from benchctl.track.model import Track
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def benched(
 
 def with_enough_workers(plan: Plan, bench: Bench, form: RunForm) -> tuple[Plan, Calibration | None]:
     """Return the plan with as many processes as the driver needs here, and its cost, if measured."""
-    choosing = form.workers == AS_MANY_WORKERS_AS_NEEDED and needs_calibration(plan)
+    choosing = form.workers == AUTOMATIC and needs_calibration(plan)
     calibration = calibration_of(bench, plan, is_needed=choosing)
     if choosing and calibration is not None:
         plan = with_workers(plan, calibration, psutil.cpu_count() or 1)

@@ -20,8 +20,6 @@ from benchctl.run.form import TEST_MODE_DOCUMENTS, TEST_MODE_FORKS, forks_of, re
 from benchctl.run.host import AUTO
 from benchctl.run.plan import RunSpec
 from benchctl.spec import (
-    AS_MANY_BUILDS_AS_NEEDED,
-    AS_MANY_WORKERS_AS_NEEDED,
     EvidenceEntry,
     RunForm,
     Setting,
@@ -87,8 +85,6 @@ _MORE: Mapping[str, Mapping[str, Any]] = {
     "targets_file": {"type": click.Path(dir_okay=False)},
     "corpus_dirs": {"type": click.Path(exists=True, file_okay=False)},
     "pin": {"is_flag": False, "flag_value": AUTO},
-    "workers": {"type": NumberOrWordType("auto", AS_MANY_WORKERS_AS_NEEDED), "default": "auto"},
-    "index_builds": {"type": NumberOrWordType("auto", AS_MANY_BUILDS_AS_NEEDED), "default": "auto"},
     "tags": {"callback": read_tags},
 }
 """Options of the command line alone."""

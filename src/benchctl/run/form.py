@@ -27,7 +27,6 @@ from benchctl.run.documents import GENERATED_DOCUMENTS, FileOptions
 from benchctl.run.host import allowed_cpus, cores_of, pin_of
 from benchctl.run.plan import RunSpec
 from benchctl.spec import (
-    AS_MANY_BUILDS_AS_NEEDED,
     DEFAULT_FORKS,
     MOST_FORKS,
     Conditions,
@@ -86,9 +85,9 @@ def run_spec(
     elif form.track_revision:
         raise UsageError("--track-revision requires --track-repository")
     docs = documents_of(form)
-    workers = form.workers or 1
+    builds, workers = (one if isinstance(one, int) else 1 for one in (form.index_builds, form.workers))
     return RunSpec(
-        **{**settings_in(form), "index_builds": form.index_builds or 1},
+        **{**settings_in(form), "index_builds": builds},
         variants=tuple(variants),
         challenges=form.challenges,
         warmup_challenges=form.warmup_challenges,
@@ -108,7 +107,7 @@ def run_spec(
         ),
         params=form.params,
         workers=workers,
-        free_builds=form.index_builds == AS_MANY_BUILDS_AS_NEEDED,
+        free_builds=not isinstance(form.index_builds, int),
         pin=pin_of_form(form, workers),
         settle=form.warmup == "auto",
         evidence=EvidenceSpec.of(form.evidence),
