@@ -65,11 +65,26 @@ def test_a_long_fork_has_row_groups_in_order_and_leaves_no_parts(tmp_path: Path)
 
 
 def test_progress_is_never_drawn_and_what_one_breaks_is_whole_for_the_next():
-    with pytest.raises(BenchctlError, match="cannot try: Catalog Error"), database("try") as connection:
+    with pytest.raises(BenchctlError, match="cannot try: Table with name"), database("try") as connection:
         connection.execute("SELECT nothing FROM nowhere")
     query = "SELECT current_setting('threads'), current_setting('enable_progress_bar')"
     with database("try") as connection:
         assert connection.execute(query).fetchone() == (1, False)
+
+
+def test_what_the_database_complains_of_is_one_sentence(tmp_path: Path):
+    (tmp_path / "none.parquet").write_text("nothing", encoding="utf-8")
+    for command, reason in (
+        ("COPY (SELECT 1) TO '/dev/full' (FORMAT parquet)", "No space left on device"),
+        (f"COPY (SELECT 1) TO '{tmp_path}/no/x' (FORMAT parquet)", "No such file or directory"),
+    ):
+        with pytest.raises(BenchctlError) as caught, database("write there") as connection:
+            connection.execute(command)
+        assert caught.value.message == f"cannot write there: {reason}"
+    with pytest.raises(BenchctlError, match="cannot read") as caught:
+        list(SampleFile(tmp_path / "none.parquet"))
+    assert not {"\n", "{"} & set(caught.value.message)
+    assert "Error:" not in caught.value.message
 
 
 def test_samples_come_back_in_order_in_the_columns_of_charts_as_often_as_asked(tmp_path: Path):

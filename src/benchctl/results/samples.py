@@ -1,8 +1,11 @@
 """A fork's samples: one row a request, packed into growing files, columns after it, and then Parquet."""
 
 import contextlib
+import errno
 import itertools
+import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -382,7 +385,16 @@ def database(what: str, hint: str = "") -> Iterator["DuckDBPyConnection"]:
     except duckdb.Error as err:
         # Some errors leave a database of which nobody gets anything more.
         _instances.clear()
-        raise BenchctlError(f"cannot {what}: {err}", hint=hint) from err
+        raise BenchctlError(f"cannot {what}: {_reason(str(err))}", hint=hint) from err
+
+
+def _reason(complaint: str) -> str:
+    """Return what the system says of a file, or else DuckDB's sentence without its kind, query and JSON."""
+    message = complaint.partition("\n")[0]
+    with contextlib.suppress(ValueError, KeyError):
+        message = json.loads(message[message.index("{") :])["exception_message"]
+    reasons = (os.strerror(code) for code in errno.errorcode)
+    return next(filter(message.endswith, reasons), re.sub(r"^[A-Z][\w ]* Error: ", "", message))
 
 
 _FORMAT = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {CHUNK_ROWS}"
