@@ -1,5 +1,6 @@
 """Commands that read what is stored."""
 
+import html
 import json
 import shlex
 import shutil
@@ -147,6 +148,12 @@ def test_what_to_run_next_keeps_to_the_folder_of_the_runs(home: Path):
         shown = call("show", "one", "--runs", runs).stdout.replace("\\\n", "")
         proposal = shlex.split(shown[shown.index("  benchctl resume") : shown.index("Details:")])
         assert proposal == ["benchctl", "resume", "one", *more]
+        for form in (("-v",), ("--format", "markdown"), ("--html", str(home / "page"))):
+            shown = call("show", "one", "--runs", runs, *form).stdout
+            shown = shown if "--html" not in form else (home / "page" / "index.html").read_text("utf-8")
+            command = html.unescape(shown)[html.unescape(shown).index("benchctl resume") :].partition("\n")[0]
+            assert command.startswith(shlex.join(proposal)), form
+            assert "--runs" not in command.removeprefix(shlex.join(proposal))
 
 
 # Pages.

@@ -21,7 +21,6 @@ from benchctl.cli.options import (
     metric_option,
     require_runs,
     runs_option,
-    usual_runs,
     verbose_option,
 )
 from benchctl.cli.streams import complain, emit, is_terminal, paint, say, text_height, text_width, typed_words
@@ -33,7 +32,7 @@ from benchctl.report.numbers import counted
 from benchctl.report.table import Command, Format, Items, Section, markdown, plain, text_of
 from benchctl.results.model import RunRecord
 from benchctl.results.select import Archive, Side, at_point, choose_sides
-from benchctl.results.store import RunFolder, reference
+from benchctl.results.store import RunFolder, reference, usual_runs
 from benchctl.slices import hooks
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
@@ -287,7 +286,7 @@ def _print(
     plan = records[0].plan if len({record.id for record in records}) == 1 else None
     width, terminal = text_width(), is_terminal(sys.stdout)
     if output_format == "markdown":
-        emit(markdown([*analysis_sections(analysis, plan, details=part == "all"), *below]))
+        emit(markdown([*analysis_sections(analysis, plan, details=part == "all", runs=runs), *below]))
     elif output_format != "text":
         emit(render(analysis, output_format, records=records, gate=result))
     elif part is None:
@@ -298,4 +297,4 @@ def _print(
     elif part == "notes":
         paint(text_of([all_notes(analysis)], width))
     else:
-        paint(text_of([*analysis_sections(analysis, plan, details=True), *below], width))
+        paint(text_of([*analysis_sections(analysis, plan, details=True, runs=runs), *below], width))

@@ -13,12 +13,12 @@ from click.shell_completion import CompletionItem
 
 from benchctl.cli.streams import emit, note, say, text_width
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.home import Home, home_root
+from benchctl.home import Home
 from benchctl.quantities import Kind, N
 from benchctl.report.table import Table, pieces
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import RunRecord
-from benchctl.results.store import LATEST, RunFolder, RunStore
+from benchctl.results.store import LATEST, RunFolder, RunStore, reference, usual_runs
 from benchctl.spec import TAG_FORM, Heading, Tag, setting
 from benchctl.stats.caveat import run_doubts
 from benchctl.stats.metrics import metric_names
@@ -314,11 +314,6 @@ def stored_runs(folder: Path | None) -> RunStore:
     return RunStore(usual_runs() if folder is None else folder.absolute(), note)
 
 
-def usual_runs() -> Path:
-    """Return the default directory of runs; it need not exist."""
-    return home_root() / "runs"
-
-
 def no_runs(store: RunStore) -> UsageError:
     """Return the error about a store without runs."""
     return UsageError(f"no runs in {store.root} yet", hint="benchctl run --challenge big5rangedebug")
@@ -342,6 +337,8 @@ def open_run(name: str, folder: Path | None) -> tuple[RunFolder, RunRecord]:
     record = run.load()
     for doubt in run_doubts(record):
         note(doubt.text)
+    if record.unfinished and record.status != "running":
+        note(f"resume it with: benchctl resume {reference(run)}")
     return run, record
 
 

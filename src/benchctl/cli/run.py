@@ -39,7 +39,7 @@ from benchctl.home import Home, resolve_home
 from benchctl.plugin.code import Consent
 from benchctl.quantities import DURATION
 from benchctl.report.table import Format
-from benchctl.results.store import LATEST, RunFolder, RunStore
+from benchctl.results.store import LATEST, RunFolder, RunStore, reference
 from benchctl.run.form import in_test_mode
 from benchctl.run.orchestrate import Extras, More, add_blocks, extended, resume_run, start_run
 from benchctl.run.plan import plan_run, reload_track
@@ -255,7 +255,7 @@ def _go_on(name: str, runs_folder: Path | None, how: How, budget_s: float | None
     else:
         record = folder.load()
         if more is not None:
-            extended(record, more)  # refused before the host is looked at
+            extended(record, more, reference(folder, home.runs))  # refused before the host is looked at
         confirm_plugin(record.plan, Consent(home, given=how.trust))
         if how.dry_run:
             say_rest([record if more is None else extended(record, more)], home, how.on_busy)

@@ -26,7 +26,7 @@ from benchctl.quantities import DURATION
 from benchctl.report.numbers import counted, mebibytes
 from benchctl.report.table import Column, Table
 from benchctl.results.model import moment
-from benchctl.results.store import RunFolder
+from benchctl.results.store import RunFolder, reference
 from benchctl.slices import hooks
 
 _ASIDE: Final = ".removed-"
@@ -47,7 +47,7 @@ def list_command(runs_folder: Path | None, output_format: TableFormat) -> None:
         note(str(no_runs(store)))
         if output_format == "text":
             return
-    records = [(record, record.status) for _, record in store.runs(note)]
+    records = [(folder, record, record.status) for folder, record in store.runs(note)]
     rows = [
         (
             record.id,
@@ -57,13 +57,13 @@ def list_command(runs_folder: Path | None, output_format: TableFormat) -> None:
             f"{record.total - len(record.missing())}/{record.total_text}",
             record.tags,
         )
-        for record, state in records
+        for _, record, state in records
     ]
     columns = ("run", "status", "variants", Column("documents", grouped=True), "forks", "tags")
     print_table(Table.listed("Stored runs", columns, rows), output_format)
-    resumable = [record.id for record, state in records if state in {"cut off", "interrupted"}]
+    resumable = [folder for folder, _, state in records if state in {"cut off", "interrupted"}]
     if resumable:
-        note(f"resume an unfinished run with: benchctl resume {resumable[-1]}")
+        note(f"resume an unfinished run with: benchctl resume {reference(resumable[-1])}")
 
 
 @runs_group.command("rm")

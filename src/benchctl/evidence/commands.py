@@ -47,6 +47,7 @@ from benchctl.evidence.profile_report import (
 from benchctl.report.numbers import json_text
 from benchctl.report.planning import again
 from benchctl.report.table import Table, plain
+from benchctl.results.store import reference
 from benchctl.spec import EvidenceKind
 
 
@@ -67,12 +68,12 @@ class _Explanations(click.Group):
 @click.pass_obj
 def _list(run: str, runs_folder: Path | None, output_format: TableFormat) -> None:
     """List the evidence of a run, and how to collect more."""
-    _, record = open_run(run, runs_folder)
+    folder, record = open_run(run, runs_folder)
     done = [fork for fork in record.forks if fork.status == "done"]
     rows = []
     for kind in get_args(EvidenceKind):
         forks = sorted((fork.variant, fork.block) for fork in done if kind in fork.evidence)
-        shown = f"benchctl explain {record.id} {kind}" if forks else None
+        shown = f"benchctl explain {reference(folder)} {kind}" if forks else None
         rows.append((kind, [f"{variant} {block}" for variant, block in forks], shown))
     columns = ("evidence", "variants and blocks", "show with")
     print_table(Table.listed(f"Evidence of {record.id}", columns, rows), output_format)

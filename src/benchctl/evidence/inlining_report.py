@@ -37,7 +37,7 @@ from benchctl.report.table import ABOVE, OPERATION, VARIANT, Cell, Table, plain,
 from benchctl.results.model import C2_LEVEL, ForkRecord, RunRecord
 from benchctl.results.plan import HISTORY, Place, Plan
 from benchctl.results.samples import TaskWindow
-from benchctl.results.store import RunFolder, task_windows
+from benchctl.results.store import RunFolder, reference, task_windows
 from benchctl.stats.metrics import places, places_by_history, task_at
 
 FOUND_WORDS: Mapping[Found, str] = MappingProxyType(
@@ -330,7 +330,7 @@ def history_tables(folder: RunFolder, record: RunRecord) -> list[Table]:
     names = dict.fromkeys(log.variant for log in logs)
     first = {(log.variant, log.block) for log in (choose(logs, name, None, None) for name in names)}
     if sum((log.variant, log.block) in first for log in logs) > _MOST_LOGS:
-        line = f"benchctl explain {record.id} inlining"
+        line = f"benchctl explain {reference(folder)} inlining"
         return [Table.of("Calls by what ran before", (worded("Show them with"),), ((line,),))]
     try:
         found = [*read_history_sites(folder, record)]

@@ -143,12 +143,12 @@ def render(
 
 
 def analysis_sections(
-    analysis: Analysis, plan: Plan | None = None, *, details: bool = False
+    analysis: Analysis, plan: Plan | None = None, *, details: bool = False, runs: Path | None = None
 ) -> list[Section]:
-    """Return the whole report; `render` describes the arguments."""
+    """Return the whole report; `render` and `render_screen` describe the arguments."""
     notes = collect_notes(analysis)
     return [
-        *([block] for block in head(analysis, plan)),
+        *([block] for block in head(analysis, plan, runs)),
         *([table] for table in result_tables(analysis, notes)),
         *(section for addition in additions(analysis, notes) for section in addition.results),
         [*legend(analysis), notes],
@@ -156,14 +156,14 @@ def analysis_sections(
     ]
 
 
-def head(analysis: Analysis, plan: Plan | None) -> Iterator[Block]:
+def head(analysis: Analysis, plan: Plan | None, runs: Path | None) -> Iterator[Block]:
     """Yield what every form begins with: what was compared, the verdict, the goal, and what to run next."""
     yield Title(headline(analysis))
     yield Verdict(verdict(analysis))
     if plan is not None and plan.stop is not None:
         ended = decide(analysis.rows, plan.stop, min(analysis.forks.values(), default=0), plan.forks).text
         yield from [f"Goal: {ended}."] if ended else []
-    if plan is not None and (following := next_command(analysis, plan)) is not None:
+    if plan is not None and (following := next_command(analysis, plan, runs)) is not None:
         yield following
 
 
@@ -265,8 +265,8 @@ def render_screen(
     rows = [row for row in analysis.rows if not row.swept]
     # Of equals the first: what was asked for first is shown first.
     strongest = sorted(range(len(rows)), key=lambda place: _weight(rows[place]), reverse=True)
-    first = [*head(analysis, plan)]
-    top, bottom = [*_top(first, width)], [*_bottom(first, width, more, runs)]
+    first = [*head(analysis, plan, runs)]
+    top, bottom = [*_top(first, width)], [*_bottom(first, width, more)]
     curves, said, cut = list(brief), len(noted), 0
     while True:
         shown = tuple(rows[place] for place in sorted(strongest))
@@ -344,10 +344,10 @@ def _top(first: Sequence[Block], width: int) -> Iterator[Text]:
     yield Text()
 
 
-def _bottom(first: Sequence[Block], width: int, more: str, runs: Path | None) -> Iterator[Text]:
+def _bottom(first: Sequence[Block], width: int, more: str) -> Iterator[Text]:
     """Return what to run next, and where there is more."""
     for following in (block for block in first if isinstance(block, Command)):
-        line = [*shlex.split(following.line), *([] if runs is None else ["--runs", str(runs)])]
-        yield Text(visible("\n".join([f"{following.purpose}:", *command_lines(line, width)])))
+        line = command_lines(shlex.split(following.line), width)
+        yield Text(visible("\n".join([f"{following.purpose}:", *line])))
     if more:
         yield Text(visible(f"Details: {more}"))

@@ -3,8 +3,11 @@
 import math
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
 from statistics import median
 from types import MappingProxyType
+
+import msgspec
 
 from benchctl.report.numbers import counted, duration, rough
 from benchctl.report.table import Command
@@ -52,8 +55,20 @@ _FLAGS = frozenset({"--test-mode", "--until-decided"})
 _FRESH = {**dict.fromkeys(_FLAGS), "--budget": None, "--margin": None}
 
 
-def next_command(analysis: Analysis, plan: Plan) -> Command | None:
+def next_command(analysis: Analysis, plan: Plan, runs: Path | None = None) -> Command | None:
     """Return the one command that would tell most; None when every verdict stands, or none is known.
+
+    `runs` is the directory of the run's runs, None for the default one.
+    """
+    following = _next(analysis, plan)
+    if following is None or runs is None:
+        return following
+    line = again(shlex.split(following.line)[1:], {"--runs": str(runs)})
+    return msgspec.structs.replace(following, line=line)
+
+
+def _next(analysis: Analysis, plan: Plan) -> Command | None:
+    """Return that command for the default directory.
 
     For settled tasks that is more blocks, added to those there are: as many as decide every row that a few
     minutes can, else the row that lacks least. Else it is the run's own command, with longer warm-ups, more

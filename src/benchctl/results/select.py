@@ -10,7 +10,7 @@ from benchctl.errors import UsageError
 from benchctl.results.likeness import Variant, alike_variants, same_tasks, unlike_variants
 from benchctl.results.model import ForkRecord, RunRecord
 from benchctl.results.plan import EngineName, Swept, VariantSpec
-from benchctl.results.store import LATEST, RunFolder, RunStore
+from benchctl.results.store import LATEST, RunFolder, RunStore, listing
 
 
 class Archive:
@@ -19,6 +19,7 @@ class Archive:
     Attributes:
         only: names of the runs that count, as `RunStore.find` takes them; empty for all of the store.
         unreadable: why runs of the store were skipped, as far as it has been read.
+        listing: the command that lists the runs of the store.
 
     Raises:
         BenchctlError: If a run of `only` cannot be found or read.
@@ -26,6 +27,7 @@ class Archive:
 
     def __init__(self, store: RunStore, only: Sequence[str] = ()) -> None:
         self._store = store
+        self.listing = listing(store.root)
         self.only = tuple(dict.fromkeys(only))
         self._folders: dict[str, RunFolder] = {}  # by id
         self._named: dict[str, RunRecord] = {}
@@ -279,7 +281,8 @@ def _missing(side: Wanted, newest: _Candidates, challenge: str | None) -> UsageE
         return UsageError(f"run {run.id} has no results of '{side.text}'{where}", hint=f"it has: {held}")
     names = sorted({name for record in newest for name in _measured(record)})
     stored = f"stored variants: {', '.join(names)}; see: " if names else "list runs with: "
-    hint = f"{stored}benchctl runs list"
+    listed = newest.records.listing if isinstance(newest.records, Archive) else "benchctl runs list"
+    hint = f"{stored}{listed}"
     if any(side.text in record.tags for record in newest):
         hint = f"it is a tag: write tag:{side.text}"
     return UsageError(f"no results of variant '{side.text}'{where}", hint=hint)

@@ -24,6 +24,7 @@ import msgspec
 
 from benchctl.disk import disk_errors, locked, open_regular, read_file, replacing, try_writing
 from benchctl.errors import BenchctlError, UsageError
+from benchctl.home import home_root
 from benchctl.results.model import RECORD_VERSION, ForkRecord, RunRecord, StoredFile
 from benchctl.results.plan import Place
 from benchctl.results.samples import (
@@ -488,17 +489,29 @@ def _described(path: Path) -> StoredFile:
     return StoredFile(size, digest)
 
 
-def reference(folder: RunFolder, usual: Path) -> str:
-    """Return a run's name for a command line; `usual` is the default folder of runs."""
+def usual_runs() -> Path:
+    """Return the default directory of runs; it need not exist."""
+    return home_root() / "runs"
+
+
+def reference(folder: RunFolder, usual: Path | None = None) -> str:
+    """Return a run's name for a command line; `usual` is the default directory of runs."""
     path = folder.path.absolute()
-    return path.name if path.parent == usual.absolute() else shlex.quote(str(path))
+    usual = usual_runs() if usual is None else usual.absolute()
+    return path.name if path.parent == usual else shlex.quote(str(path))
+
+
+def listing(root: Path) -> str:
+    """Return the command that lists the runs of a directory."""
+    root = root.absolute()
+    return "benchctl runs list" + ("" if root == usual_runs() else f" --runs {shlex.quote(str(root))}")
 
 
 class RunStore(Shelf[RunFolder]):
     """A folder of runs; `note` is called with what a reader should know of which run was found."""
 
     def __init__(self, root: Path, note: Callable[[str], None] = lambda _text: None) -> None:
-        super().__init__(root, RunFolder, "run", "runs", "see: benchctl runs list")
+        super().__init__(root, RunFolder, "run", "runs", f"see: {listing(root)}")
         self._note = note
 
     def open(self, *, make: bool = True) -> None:

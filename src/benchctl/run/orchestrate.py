@@ -25,7 +25,7 @@ from benchctl.report.numbers import counted
 from benchctl.results.figures import Calibration
 from benchctl.results.model import FORKS_FOR_VERDICT, RECORD_VERSION, Environment, RunRecord
 from benchctl.results.plan import CorpusSpec, Plan, StopSpec, cpu_list
-from benchctl.results.store import RunFolder
+from benchctl.results.store import RunFolder, reference
 from benchctl.run.bench import Bench, SharedObserver
 from benchctl.run.documents import (
     FileOptions,
@@ -406,12 +406,14 @@ def add_blocks(bench: Bench, folder: RunFolder, track: Track, more: More) -> Run
         BenchctlError: If `start_run` would raise one.
     """
     run = reopen_run(bench, folder, track)
-    run.extend(extended(run.record, more))
+    run.extend(extended(run.record, more, reference(folder, bench.home.runs)))
     return _measured(bench, run)
 
 
-def extended(record: RunRecord, more: More) -> RunRecord:
+def extended(record: RunRecord, more: More, name: str = "") -> RunRecord:
     """A finished run with further blocks, which counts as a look at its figures; its old rule is over.
+
+    `name` is that of the run on a command line, if it is not its id.
 
     Raises:
         UsageError: If the run is not finished.
@@ -419,7 +421,7 @@ def extended(record: RunRecord, more: More) -> RunRecord:
     if record.unfinished:
         raise UsageError(
             f"run {record.id} is not finished ({record.unfinished})",
-            hint=f"resume with: benchctl resume {record.id}",
+            hint=f"resume with: benchctl resume {name or record.id}",
         )
     rule = record.plan.stop or StopSpec(least_forks=FORKS_FOR_VERDICT)
     looks = None if record.looks is None or rule.decided else record.looks + 1

@@ -68,10 +68,7 @@ def run_doubts(record: RunRecord) -> Iterator[Caveat]:
         if record.status == "running":
             yield Caveat("unfinished", f"run {record.id} is being measured: {forks}")
         else:
-            todo = f"resume it with: benchctl resume {record.id}"
-            yield Caveat(
-                "unfinished", f"run {record.id} is unfinished ({record.unfinished}): {forks}; {todo}"
-            )
+            yield Caveat("unfinished", f"run {record.id} is unfinished ({record.unfinished}): {forks}")
 
 
 def answers_differ(variant: str, baseline: str, detail: str) -> Caveat:

@@ -96,4 +96,4 @@ def test_a_trial_that_has_not_ended_is_told_with_its_evidence(tmp_path: Path, as
     done = CliRunner().invoke(root, ["explain", str(folder.path), *asked])
     assert "note: run r1 was a trial (--test-mode)" in done.stderr
     assert "note: run r1 is unfinished (interrupted)" in done.stderr
-    assert "benchctl resume r1" in done.stderr
+    assert f"benchctl resume {folder.path}" in done.stderr

@@ -40,6 +40,7 @@ class Subject(msgspec.Struct, frozen=True):
     without_samples: tuple[str, ...] = ()  # why charts are missing, in words; empty when none is
     commands: tuple[Command, ...] = ()
     profiles: tuple[Table, ...] = ()
+    runs: Path | None = None  # directory of the runs, None for the default one
 
 
 def run_subject(record: RunRecord, analysis: Analysis) -> Subject:
@@ -98,7 +99,8 @@ def _parts(subject: Subject) -> Iterator[Part]:
     plan = records[0].plan if len(records) == 1 else None
     notes = collect_notes(analysis)
     charts = [*forest_charts(analysis), *fork_charts(analysis), *subject.charts]
-    first = [block.text if isinstance(block, Title) else block for block in head(analysis, plan)]
+    begun = head(analysis, plan, subject.runs)
+    first = [block.text if isinstance(block, Title) else block for block in begun]
     yield Part("verdict", "Verdict", first)
     effects = tuple(chart for chart in charts if chart.group == OVERVIEW)
     yield Part("effects", "Effects", [Figures(effects)] if effects else [])
@@ -155,6 +157,7 @@ def run_page(folder: RunFolder, record: RunRecord, analysis: Analysis, *, usual:
         run_subject(record, analysis),
         charts=(*charts, *(chart for more, _ in added for chart in more)),
         without_samples=absent,
+        runs=None if name == folder.path.name else folder.path.absolute().parent,
         profiles=tuple(table for _, tables in added for table in tables),
         commands=(
             Command("Print this run in a terminal", f"benchctl show {name}"),
