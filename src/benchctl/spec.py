@@ -47,7 +47,7 @@ Workers = Annotated[int, Meta(ge=1, le=MOST_WORKERS)]
 Forks = Annotated[int, Meta(ge=1, le=MOST_FORKS_IN_FILE)]
 _WORD = "[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 TAG_FORM: Final = "a tag: NAME or KEY:VALUE, each up to 64 letters, digits, dots, hyphens and underscores"
-Tag = Annotated[str, Meta(pattern=f"^{_WORD}(:{_WORD})?$", description=TAG_FORM)]
+Tag = Annotated[str, Meta(pattern=rf"^{_WORD}(:{_WORD})?$(?!\n)", description=TAG_FORM)]
 
 Warmup = Literal["auto", "as-written"]
 PageCache = Literal["as-is", "cold", "warm"]

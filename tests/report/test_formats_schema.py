@@ -16,10 +16,10 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "a22559ff6557747f",
-    "run": "cfa7e150cdb2a427",
+    "analysis": "57ca583f81bddf23",
+    "run": "4f684bdca9a84e42",
     "message": "78b93a28d6f03ab9",
-    "config": "35656f4664b35e24",
+    "config": "b1d5ad76102482e0",
 }
 
 

@@ -507,7 +507,10 @@ _FORM = re.compile(r"Expected `str` matching regex (?P<form>'.*')")
 _ON_ONE_LINE = r"^[^\x00-\x1f\x7f-\x9f]*\Z"
 # https://www.elastic.co/docs/api/doc/elasticsearch/operation/operation-indices-create
 _OF_AN_INDEX = r"^(?!\.{1,2}\Z)[^-_+A-Z\s\\/*?\"<>|,#:][^A-Z\s\\/*?\"<>|,#:]*\Z"
+PATH_FORM = r"^/[^\x00-\x1f\x7f-\x9f]*\Z"
+"""Pattern of the path of a request."""
 _FORMS = {
+    repr(PATH_FORM): "is no path, which begins with / and has no control character",
     repr(_ON_ONE_LINE): "has a control character",
     repr(_OF_AN_INDEX): "names no index, which has no capitals, spaces, slashes, wildcards and commas",
 }

@@ -102,3 +102,19 @@ def test_queries_in_languages_and_composites_are_shown_as_searches_are():
 
 def test_a_mistake_in_a_key_of_foreign_tracks_is_found_when_it_is_read(cases: Cases):
     cases("foreign_keys", lambda kind, raw: read(kind, **json.loads(raw)))
+
+
+@pytest.mark.parametrize(
+    ("raw", "place"),
+    [
+        ({"operation-type": "raw-request", "path": "/a\r\nx: y"}, "path"),
+        ({"index": "a\nb"}, "index"),
+        ({"operation-type": "refresh", "index": "a\x1b"}, "index"),
+        ({"tags": ["a\n"]}, "tags"),
+        ({"name": "x\n"}, "name"),
+    ],
+)
+def test_what_is_on_one_line_has_no_control_characters(raw: dict[str, Any], place: str):
+    with pytest.raises(msgspec.ValidationError) as caught:
+        decode_operation({"name": "x", **raw})
+    assert f"$.{place}" in str(caught.value)

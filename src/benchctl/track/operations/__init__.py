@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 import msgspec
 
 from benchctl.errors import suggestion
-from benchctl.track.template import Name
+from benchctl.track.template import PATH_FORM, Label, Name
 from benchctl.track.values import Entry, ValueSource
 
 _SETTLES_AFTER: Final = "settles-after"
@@ -22,7 +22,7 @@ PositiveSeconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_WAIT_S)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Codes = tuple[int, ...] | int
 """Status codes, one or several."""
-UrlPath = Annotated[str, msgspec.Meta(pattern="^/")]
+UrlPath = Annotated[str, msgspec.Meta(pattern=PATH_FORM)]
 _HeaderText = Annotated[str, msgspec.Meta(pattern=r"^[ -~]*\Z")]  # printable ASCII, on one line
 # Keys that say the same, of any operation.
 _EXCLUSIVE = (("index", "data_stream"), ("type", "data_stream"), ("indices", "data_streams"))
@@ -117,7 +117,7 @@ class Operation(Entry, frozen=True, kw_only=True, tag_field="operation-type"):
     assertions: tuple[Assertion, ...] = ()
     # The user's own notes. `settles-after` is benchctl's: so many requests warm the JIT up.
     meta: dict[str, Any] = msgspec.field(default_factory=dict)
-    tags: tuple[str, ...] | str = ()
+    tags: tuple[Name, ...] | Name = ()
 
     def __post_init__(self) -> None:
         for holds, text in chain(self._exclusive(), self._rules()):
@@ -268,16 +268,16 @@ class Asking(Varying, frozen=True, kw_only=True):
 
     counts: ClassVar[str] = "queries"
 
-    index: str | None = None  # what to search; None means the data stream, or else the track's own index
-    data_stream: str | None = None  # the same, for those that are data streams
+    index: Label | None = None  # what to search; None means the data stream, or else the track's own index
+    data_stream: Label | None = None  # the same, for those that are data streams
     type: str | None = None  # of documents, on nodes old enough to have types
 
 
 class OnIndex(Retried, frozen=True, kw_only=True):
     """Operations on an index or a data stream; None means the track's own."""
 
-    index: str | None = None  # one, or several with commas
-    data_stream: str | None = None  # the same, for those that are data streams
+    index: Label | None = None  # one, or several with commas
+    data_stream: Label | None = None  # the same, for those that are data streams
 
 
 class Condition(Entry, frozen=True):
