@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any, cast
 
-from benchctl.engine.answers import Answer, AnswerBook, ask, compare_answers
+from benchctl.engine.answers import AnswerBook, ask, compare_answers
 from benchctl.engine.client import NodeRequestError, SearchClient
+from benchctl.results.answers import Answer
 from benchctl.track.operations.catalogue import decode_operation
 from benchctl.track.operations.search import CompositeAgg, MultiSearch, OneSearch, PaginatedSearch, Search
 

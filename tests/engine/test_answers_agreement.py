@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchctl.engine.answers import Answer, AnswerBook, ask, compare_answers, difference
+from benchctl.engine.answers import AnswerBook, ask, compare_answers
 from benchctl.engine.client import SearchClient
+from benchctl.results.answers import Answer, difference
 from benchctl.track.operations.search import Search
+from builders import exact_hits
 
 RANGE = Search(name="range", body={"query": {}})
 SORT = Search(name="sort", body={"sort": []})
@@ -27,7 +29,7 @@ def test_equal_answers_have_no_findings(tmp_path: Path):
     books = {"es": book(tmp_path, "es", **same), "os": book(tmp_path, "os", **same)}
     check = compare_answers([RANGE, SORT], books, "es")
     assert check.findings == ()
-    assert check.exact_hits["range"] == {"es": 5, "os": 5}
+    assert exact_hits(check)["range"] == {"es": 5, "os": 5}
 
 
 def test_differences_and_missing_features_are_findings(tmp_path: Path):

@@ -8,6 +8,7 @@ from benchctl.home import Home
 from benchctl.results.model import RunRecord, stray_boots
 from benchctl.results.store import RunStore
 from benchctl.track.pollution import MOST_REQUESTS
+from builders import exact_hits
 from integration.calls import Benchctl
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
@@ -75,7 +76,7 @@ def test_every_operation_finds_something_and_nobody_contradicts_the_generator(
         (name, variant, "unsupported") for name in LACKING for variant in WITHOUT_THEM
     }
     for name in answers.operations:
-        hits = answers.exact_hits[name]
+        hits = exact_hits(answers)[name]
         assert set(hits) == ({"os"} if name in LACKING else set(VARIANTS))
         assert min(hits.values()) >= (1 if name in polluting else 10)
 

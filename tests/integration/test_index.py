@@ -26,6 +26,7 @@ from benchctl.run.plan import RunSpec, plan_run
 from benchctl.run.prepare import check_answers, prepare_corpus, prepare_started
 from benchctl.run.session import Start, Subject
 from benchctl.track.model import Track
+from builders import exact_hits
 
 # Whoever prepares an index here finds the engines as they start quickly.
 pytestmark = [pytest.mark.timeout(600), pytest.mark.usefixtures("installations")]
@@ -151,7 +152,7 @@ def test_the_node_that_filled_an_index_archived_its_classes_and_was_asked(
     assert not subject.unarchived
     monkeypatch.setattr(prepare, "_ask_all", lambda *_: pytest.fail("it is asked again"))
     answered = check_answers([subject], *planned, home, Observer())
-    assert answered.exact_hits["range"][subject.spec.name] > 0
+    assert exact_hits(answered)["range"][subject.spec.name] > 0
     # Of exercises for the archive, nothing is kept.
     assert (
         len({file.parts[1] for file in map(Path, files(index_of(subject).data)) if is_lucene(str(file))}) == 1

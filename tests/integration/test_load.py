@@ -11,6 +11,7 @@ import pytest
 from benchctl.results.model import RunRecord
 from benchctl.results.samples import Outcome
 from benchctl.results.store import RunFolder, RunStore
+from benchctl.stats.analyse import analyse_run
 from integration.calls import Benchctl
 from stored import read_parquet
 
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.timeout(600)
 SMALL = ("--warmup", "as-written", "--docs", "20k", "--heap", "512m", "--forks", "1")
 
 MANY_WAYS = Path(__file__).parent / "challenges" / "many-ways.json"
+SAME_RESULTS = MANY_WAYS.with_name("same-results.json")
 
 
 def latest(store: RunStore) -> tuple[RunFolder, RunRecord]:
@@ -67,6 +69,27 @@ def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunSt
     assert "refresh" not in done.stdout
     # The screen shows what differs most, which may remove it.
     assert "throughput, docs/s" in benchctl("show", record.id, "-v").stdout
+
+
+def test_the_same_searches_return_the_same(benchctl: Benchctl, store: RunStore):
+    done = benchctl("run", "--challenge", str(SAME_RESULTS), *SMALL)
+    assert done.returncode == 0, done.stderr
+    _, record = latest(store)
+    assert {fork.variant for fork in record.forks} == {"es", "os"}
+    for fork in record.forks:
+        samples = {summary.label: summary.answers for summary in fork.summaries}
+        for label, sample in samples.items():
+            assert sample is not None, label
+            assert (sample.changed, sample.example) == (0, ""), label
+            assert sample.repeated > 0, label
+            assert (sample.first is None) is (label in {"days", "desc_sort_with_after_timestamp"}), label
+        days = samples["days"]
+        assert days is not None
+        # The first request of a turn is warm-up.
+        assert 8 < days.checked <= 96
+        assert days.repeated == days.checked - 3
+    caveats = {caveat for row in analyse_run(record).rows for caveat in row.caveats}
+    assert [caveat.text for caveat in caveats if caveat.code == "hits-changed"] == []
 
 
 def test_a_cold_page_cache_holds_nothing_of_the_index(benchctl: Benchctl, store: RunStore):

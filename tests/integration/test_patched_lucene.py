@@ -14,6 +14,7 @@ from benchctl.engine.variant import SHIPPED_DIFFS
 from benchctl.home import Home
 from benchctl.results.plan import EngineName
 from benchctl.results.store import RunStore
+from builders import exact_hits
 from integration.calls import Benchctl
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
@@ -76,7 +77,7 @@ def test_a_diff_and_its_control_return_what_the_stock_engine_does(
     assert record.answers is not None
     assert record.answers.operations
     assert not record.answers.findings
-    assert {*next(iter(record.answers.exact_hits.values()))} == {"es", "control", "patched"}
+    assert {*next(iter(exact_hits(record.answers).values()))} == {"es", "control", "patched"}
     replaced = {facts.variant: dict(facts.jars) for facts in record.engines}
     names = {"lucene-core-9.8.0.jar", "lucene-queries-9.8.0.jar"}
     assert {*replaced["control"]} == {*replaced["patched"]} == names

@@ -21,6 +21,7 @@ from benchctl.results.model import RunRecord
 from benchctl.results.samples import Outcome
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.track.library import shipped
+from builders import exact_hits
 from integration.calls import Benchctl
 from stored import read_parquet
 
@@ -157,7 +158,7 @@ def test_engines_agree_on_the_answers(main_job: tuple[object, RunFolder]):
     answers = main_job[1].load().answers
     assert answers is not None
     assert answers.findings == ()
-    hits = answers.exact_hits["range"]
+    hits = exact_hits(answers)["range"]
     assert hits["es"] == hits["os"]
     assert abs(hits["es"] / 20_000 - 0.276) < 0.005
 

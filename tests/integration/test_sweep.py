@@ -7,6 +7,7 @@ import pytest
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
 from benchctl.stats.analyse import analyse_run
+from builders import exact_hits
 from integration.calls import Benchctl
 
 pytestmark = [pytest.mark.full, pytest.mark.nodes, pytest.mark.timeout(600)]
@@ -39,7 +40,7 @@ def test_answers_are_compared_among_those_that_search_the_same_documents(swept: 
     answers = swept[1].answers
     assert answers is not None
     assert answers.findings == ()
-    hits = answers.exact_hits["range"]
+    hits = exact_hits(answers)["range"]
     assert hits["es.2k"] == hits["os.2k"] < hits["es.4k"] == hits["os.4k"]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from benchctl.report.facts import fact_sections
 from benchctl.report.table import plain
+from benchctl.results.answers import Answer
 from benchctl.results.figures import Calibration, PacedLag, TaskSummary
 from benchctl.results.model import (
     AnswerCheck,
@@ -117,7 +118,7 @@ def complete_record(
         indices={"es": make_index(1_000_000, "9.8.0"), "os": make_index(1_000_000, "9.7.0")},
         answers=AnswerCheck(
             operations=TASKS,
-            exact_hits={"range": {"es": 276_000, "os": 276_000}},
+            answers={"range": {"es": Answer(total=276_000), "os": Answer(total=276_000)}},
             findings=(AnswerFinding("range", "os", "es", "different", "hits.total 276000 and 276001"),),
         ),
         forks=tuple(records),

@@ -11,6 +11,7 @@ import pytest
 
 import golden
 from benchctl.report.facts import fact_sections
+from benchctl.results.answers import AnswerSample
 from benchctl.results.model import (
     AnswerCheck,
     AnswerFinding,
@@ -82,6 +83,12 @@ def found(kind: str, detail: str, operation: str = "a") -> RunRecord:
     return replaced(answers=AnswerCheck((operation,), {}, (finding,)))
 
 
+def sampled(changed: int) -> RunRecord:
+    (summary, *_) = PLAIN.forks[0].summaries
+    sample = AnswerSample(1064, 1063, changed, "ids of the hits" if changed else "", None)
+    return forks({"summaries": (msgspec.structs.replace(summary, answers=sample),)})
+
+
 SCENES: dict[str, Callable[[], RunRecord]] = {
     "several builds of an index, whose first is asked": built_twice,
     "a share of a file": lambda: planned(corpus=CorpusSpec(0, 300, 0, "abc", (FILE,))),
@@ -113,6 +120,8 @@ SCENES: dict[str, Callable[[], RunRecord]] = {
         planned(warmup_challenges=(Challenge("polluted", (Task("polluted:a"),)),)),
         answers=found("failed", "fielddata", "polluted:a").answers,
     ),
+    "measured answers were compared": lambda: sampled(changed=0),
+    "measured answers changed": lambda: sampled(changed=9),
     "answers differ": lambda: found("different", "total hits 7 against 6"),
     "forks were added": lambda: msgspec.structs.replace(make_record().with_blocks([4, 5], None), looks=2),
 }

@@ -17,7 +17,7 @@ from reference_pages import reference
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
     "analysis": "57ca583f81bddf23",
-    "run": "4f684bdca9a84e42",
+    "run": "49b2b94feaca5679",
     "message": "78b93a28d6f03ab9",
     "config": "b1d5ad76102482e0",
 }

@@ -2,6 +2,8 @@
 
 import dataclasses
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import msgspec
 import numpy as np
@@ -9,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.process import GcPause, Reading
 from benchctl.load.executor import Job, TaskResult
+from benchctl.results.answers import Exchanged
 from benchctl.results.figures import DriverFigures
 from benchctl.results.metrics import METRIC_KINDS
 from benchctl.results.model import SegmentFacts
@@ -19,6 +23,7 @@ from benchctl.run.fork import (
     EndedNode,
     Load,
     MeasuredTask,
+    in_one_copy,
     index_meters,
     meters,
 )
@@ -110,6 +115,50 @@ def test_documents_that_change_under_the_same_requests_are_noted(
             tasks.append(MeasuredTask(job, answers, 0.0, ends))
     found, *_ = Load(outcomes=tasks).summaries(ORIGIN_NS, EndedNode(None, None))
     assert (found.hits_least, found.hits_most) == expected
+
+
+SAMPLE = [
+    Exchanged("/big5/_search", b"{}", b'{"hits":{"hits":[%s]}}' % hits)
+    for hits in (b'{"_id":"a"}', b'{"_id":"b"}', b'{"_id":"a"},{"_id":"b"}')
+]
+
+
+@pytest.mark.parametrize(
+    ("beside", "untouched", "one_copy", "changed", "has_first"),
+    [
+        (None, True, True, 2, True),
+        (None, True, False, 1, True),
+        (None, False, True, 1, False),
+        (Search(name="other", body={}), True, True, 2, True),
+        (Bulk(name="fill", bulk_size=10), True, True, None, False),
+    ],
+)
+def test_results_are_compared_as_far_as_nothing_may_change_them(
+    beside: Operation | None, *, untouched: bool, one_copy: bool, changed: int | None, has_first: bool
+):
+    tasks = []
+    for operation in filter(None, (Search(name="range", body={}), beside)):
+        job = Job(Task(operation.name, group=beside and 1), operation, 0, 0)
+        measured = replace(result([5, 6, 7]), sample=SAMPLE)
+        tasks.append(MeasuredTask(job, measured, 0.0, (), {}, untouched, one_copy))
+    found, *_ = Load(outcomes=tasks).summaries(ORIGIN_NS, EndedNode(None, None))
+    assert (found.answers and found.answers.changed) == changed
+    assert (found.answers is not None and found.answers.first is not None) is has_first
+
+
+@pytest.mark.parametrize(
+    ("replicas", "alone"), [({"a": "0", "b": "0"}, True), ({"a": "0", "b": "1"}, False), ({"a": None}, False)]
+)
+def test_replicas_are_known_from_the_settings(replicas: dict[str, str | None], *, alone: bool):
+    client = SimpleNamespace(setting=lambda *_: replicas)
+    assert in_one_copy(cast("SearchClient", client), "a,b") is alone
+
+
+def test_replicas_of_a_cluster_that_shows_no_settings_are_assumed():
+    def refuse(*_: object) -> None:
+        raise NodeRequestError("GET /a/_settings", 403, "no permission")
+
+    assert not in_one_copy(cast("SearchClient", SimpleNamespace(setting=refuse)), "a")
 
 
 def test_warm_up_is_held_against_what_the_operation_needs():

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,12 +13,17 @@ import pytest
 
 from benchctl.home import Home
 from benchctl.load.executor import Job, Stage, TaskResult
+from benchctl.load.transport import open_client
+from benchctl.load.work import WorkContext
 from benchctl.results.plan import boots
 from benchctl.run.bench import Observer, SharedObserver
 from benchctl.run.fork import Load, StepRunner, with_kept_logs
 from benchctl.run.session import Serving
 from benchctl.track.load import load_track
 from benchctl.track.model import Challenge, Task
+from benchctl.track.operations import Operation
+from benchctl.track.operations.admin import ForceMerge
+from benchctl.track.operations.search import RawRequest, Search
 from builders import ES, make_plan, make_summary
 from load.storm import run_step_of
 from load.stub_server import Reply, StubServer
@@ -112,6 +118,24 @@ def test_a_fork_in_which_benchctl_stood_still_has_no_figures(*, test_mode: bool)
     else:
         assert said.startswith("benchctl itself did not run for ")
         assert "% of the measured time of range, so its figures would not be the engine's" in said
+
+
+@pytest.mark.parametrize(
+    ("operation", "untouched"),
+    [(Search(name="a"), True), (RawRequest(name="a", path="/_cat"), True), (ForceMerge(name="a"), False)],
+)
+def test_what_may_change_documents_is_known_for_all_later_tasks(
+    operation: Operation, tmp_path: Path, *, untouched: bool
+):
+    track, _ = load_track("big5", {})
+    runner = StepRunner(make_plan(), track, Home(tmp_path), SharedObserver(Observer()), threading.Event())
+    load = Load()
+    with StubServer() as server:
+        node = cast("Serving", SimpleNamespace(glance=lambda: None))
+        stage = Stage(partial(open_client, server.url), WorkContext("big5"), origin_ns=0, boot=0)
+        for one in (operation, Search(name="b")):
+            runner.run_step(node, [Job(Task(one.name, iterations=1), one, 0, 0)], stage, load)
+    assert [outcome.untouched for outcome in load.outcomes] == [untouched, untouched]
 
 
 def test_why_a_node_did_not_come_back_names_where_its_logs_are_kept():

@@ -11,7 +11,6 @@ import pytest
 from asked import asked as asked_for
 from benchctl.corpus.big5 import GENERATOR_VERSION
 from benchctl.endpoint import Endpoint
-from benchctl.engine.answers import Answer
 from benchctl.engine.distribution import Installation
 from benchctl.engine.jdk import Jdk
 from benchctl.engine.launch import Starts
@@ -20,6 +19,7 @@ from benchctl.engine.prepared_index import IndexKey, PreparedIndex
 from benchctl.engine.target import Address, ClusterFacts
 from benchctl.errors import UsageError
 from benchctl.home import Home
+from benchctl.results.answers import Answer
 from benchctl.results.model import EngineFacts, IndexFacts, IngestReport
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.run import prepare
@@ -39,7 +39,7 @@ from benchctl.run.session import AnySubject, Subject, TargetSubject
 from benchctl.run.work import operations_used
 from benchctl.track.model import Track
 from benchctl.track.pollution import POLLUTED
-from builders import ES, OS, make_plan
+from builders import ES, OS, exact_hits, make_plan
 from observed import Told
 
 CORPUS = CorpusSpec(seed=1, documents=2000, generator_version=GENERATOR_VERSION, digest="ab" * 32)
@@ -81,7 +81,7 @@ def asked(subject: Subject) -> Subject:
     """A variant that was asked in an earlier run."""
     (operation,) = operations_used(*planned())
     book = _book(subject)
-    book.add(operation, Answer(total=7))
+    book.add(operation, Answer(total=7, ids="a"))
     book.save()
     return subject
 
@@ -122,8 +122,15 @@ def test_a_cluster_is_asked_every_time(asked: Subject):
 def test_what_is_remembered_is_not_asked_again(asked: Subject, home: Home):
     observer = Told()
     check = check_answers([asked, changed(asked, name="os")], *planned(), home, observer)
-    assert check.exact_hits == {"range": {"es": 7, "os": 7}}
+    assert exact_hits(check) == {"range": {"es": 7, "os": 7}}
     assert observer.stages == []
+
+
+@pytest.mark.parametrize(("builds", "ids"), [(1, "a"), (2, "")])
+def test_ids_are_those_of_the_only_build(asked: Subject, home: Home, builds: int, ids: str):
+    plan, track = planned()
+    check = check_answers([asked], msgspec.structs.replace(plan, index_builds=builds), track, home, Told())
+    assert check.answers == {"range": {"es": Answer(7, ids=ids)}}
 
 
 def test_pollution_that_a_node_refuses_is_named_once_and_left_out_for_all(asked: Subject, home: Home):

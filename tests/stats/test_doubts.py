@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from benchctl.results.answers import Answer, AnswerSample
 from benchctl.results.figures import Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, AnswerFinding, BootRecord, ForkRecord
 from benchctl.results.plan import SweepSpec, Swept
@@ -64,6 +65,9 @@ STOOD = {"driver": make_driver(window_s=44.0), "stalled": 2, "stalled_s": 20.0, 
 CLAIMED = {"took": Quantiles(4e7, 4e7, 4e7), "driver": make_driver()}
 FOUR_CLIENTS = Task("range", iterations=100, clients=4)
 PLUG_IN = Task("range", iterations=10, scheduler="lazily")
+HELD = Answer(3, 3, ids="a")
+BEFORE = AnswerCheck(("range",), {"range": {"es": HELD, "os": Answer(9, 9)}}, ())
+NO_INDEX = AnswerCheck(("range",), {"range": {"es": Answer(failed="no such index")}}, ())
 DIFFERENT = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", "different", "buckets 7 and 8"),))
 
 
@@ -86,6 +90,27 @@ DIFFERENT = AnswerCheck(("range",), {}, (AnswerFinding("range", "es", "os", "dif
             {},
             "hits-changed",
             "from 596 to 5,517 documents in fork 1 and 1 more fork",
+        ),
+        ([made(answers=AnswerSample(64, 63, 0, "", HELD))] * 2, {"answers": BEFORE}, "", ""),
+        (
+            [made(answers=AnswerSample(64, 63, n, "ids of the hits", None)) for n in (0, 2, 9)],
+            {"answers": BEFORE},
+            "hits-changed",
+            "9 of 63 compared results of es in fork 2 and 1 more fork differ",
+        ),
+        (
+            [made(answers=AnswerSample(64, 63, 0, "", Answer(3, 2)))] * 2,
+            {"answers": BEFORE},
+            "hits-changed",
+            "in fork 0 and 1 more fork differ from what the same request returned before the measurement: 3",
+        ),
+        # The index did not exist yet, or another variant was asked.
+        ([made(answers=AnswerSample(64, 63, 0, "", Answer(3, 2)))] * 2, {"answers": NO_INDEX}, "", ""),
+        (
+            [made(answers=AnswerSample(64, 63, 0, "", Answer(3, 2)))] * 2,
+            {"answers": DIFFERENT},
+            "answers-differ",
+            "",
         ),
         ([made(ignored_errors=n) for n in (3, 1)], {}, "ignored-errors", "4 of 400 requests of es "),
         (

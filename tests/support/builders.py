@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from benchctl.results.figures import DriverFigures, Quantiles, TaskSummary
-from benchctl.results.model import RECORD_VERSION, Environment, ForkRecord, RunRecord
+from benchctl.results.model import RECORD_VERSION, AnswerCheck, Environment, ForkRecord, RunRecord
 from benchctl.results.plan import CorpusSpec, Plan, VariantSpec
 from benchctl.track.model import Challenge, Task
 
@@ -114,3 +114,11 @@ def make_record(run_id: str = "r", **changes: Any) -> RunRecord:
         environment=make_environment(),
     )
     return msgspec.structs.replace(base, **changes)
+
+
+def exact_hits(check: AnswerCheck) -> dict[str, dict[str, int]]:
+    """The documents matched, by operation and variant, where known."""
+    return {
+        operation: {name: one.total for name, one in answers.items() if one.total is not None}
+        for operation, answers in check.answers.items()
+    }

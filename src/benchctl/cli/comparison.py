@@ -278,4 +278,8 @@ def _relabelled(answers: AnswerCheck | None, sides: Sequence[Side]) -> AnswerChe
         )
         for finding in answers.findings
     )
-    return msgspec.structs.replace(answers, findings=findings)
+    by_label = {
+        operation: {labels.get(name, name): answer for name, answer in own.items()}
+        for operation, own in answers.answers.items()
+    }
+    return msgspec.structs.replace(answers, answers=by_label, findings=findings)

@@ -19,6 +19,7 @@ from benchctl.errors import BenchctlError, UsageError
 from benchctl.load.transport import Answer, Exchange, MeasuredClient, Request, SeveralWires
 from benchctl.load.work import CANCELLED, Driven, Program, Reply, Script, ScriptTotal, Together
 from benchctl.load.work.judges import is_unsupported
+from benchctl.results.answers import Exchanged, is_comparable
 from benchctl.results.samples import (
     ROW_DTYPE,
     ROW_FIELDS,
@@ -307,6 +308,8 @@ class Tally:
     profile_ns: Counter[str] = field(default_factory=Counter)
     # Recall of measured searches, summed, and how many have it.
     recall: tuple[float, int] = (0.0, 0)
+    # Of measured searches that succeeded, evenly spread over each client's.
+    sample: list[Exchanged] = field(default_factory=list)
 
     def fail(self, outcome: Outcome, detail: str) -> None:
         """Count one failed request."""
@@ -327,6 +330,42 @@ class Tally:
         self.tooks = merge_tooks((self.tooks, other.tooks))
         self.profile_ns = self.profile_ns + other.profile_ns
         self.count_recall(*other.recall)
+        self.sample += other.sample
+
+
+_MOST_SAMPLED = 64  # answers of a client
+_SAMPLE_BYTES = 4 << 20  # of a task
+_THINNED = 3  # odd, since values often come in cycles of an even length
+
+
+class Sampler:
+    """Keeps answers of a client, which are read when its node is gone: evenly spread, and limited in size.
+
+    Args:
+        sample: takes them.
+        clients: how many the task has: they share the memory.
+    """
+
+    def __init__(self, sample: list[Exchanged], clients: int = 1) -> None:
+        self._sample = sample
+        self._most_bytes = _SAMPLE_BYTES // clients
+        self._bytes = 0
+        self._offered = 0
+        self._every = 1
+
+    def offer(self, request: Request, body: bytes) -> None:
+        """Keep an answer if it is its turn; one that is beyond the limit alone is never kept."""
+        place = self._offered
+        self._offered += 1
+        if place % self._every or len(body) > self._most_bytes or not is_comparable(request.path):
+            return
+        sample = self._sample
+        sample.append(Exchanged(request.path, request.body, body))
+        self._bytes += len(body)
+        while len(sample) > _MOST_SAMPLED or self._bytes > self._most_bytes:
+            sample[:] = sample[::_THINNED]
+            self._every *= _THINNED
+            self._bytes = sum(len(one.returned) for one in sample)
 
 
 _INTEGERS = {1: "b", 2: "h", 4: "i", 8: "q"}
@@ -565,6 +604,7 @@ class Client:
         measured: False makes every request a warm-up.
         abort_on_failure: whether the first failed request ends the task with an error.
         spares: further open connections, for scripts that run at the same time.
+        clients: how many the task has.
     """
 
     def __init__(
@@ -579,6 +619,7 @@ class Client:
         measured: bool = True,
         abort_on_failure: bool = False,
         spares: Sequence[Wire] = (),
+        clients: int = 1,
     ) -> None:
         self.recorder = recorder
         self._append: _Append = recorder.append
@@ -590,6 +631,7 @@ class Client:
         self._abort_on_failure = abort_on_failure
         self._tooks: list[Counter[int]] = []
         self.tally.tooks = self._tooks
+        self._sampler = Sampler(self.tally.sample, clients)
         self._wire = wire
         self._shared = SharedWires((wire, *spares))
         self._pool: ThreadPoolExecutor | None = None
@@ -690,12 +732,14 @@ class Client:
                 tally.fail(answer.outcome, answer.reason)
             elif not warmup:
                 count_tooks(self._tooks, answer.tooks_ms)
-                self._count_contents(answer)
+                self._count_contents(request, exchange, answer)
         self._operations += len(waiting)
         self._lost_in_a_row = 0
         waiting.clear()
 
-    def _count_contents(self, answer: Answer) -> None:
+    def _count_contents(self, request: Request, exchange: Exchange, answer: Answer) -> None:
+        if request.searches:
+            self._sampler.offer(request, exchange.body)
         if answer.profile_ns:
             self.tally.profile_ns.update(answer.profile_ns)
         if answer.recall is not None:
@@ -741,7 +785,7 @@ class Client:
             if answer.outcome is Outcome.OK:
                 self._lost_in_a_row = 0
                 if not warmup:
-                    self._count_contents(answer)
+                    self._count_contents(request, exchange, answer)
                     if part == 0:
                         count_tooks(self._tooks, answer.tooks_ms)
                 return Reply(exchange, answer)
@@ -842,6 +886,7 @@ class Client:
             # Those that a branch has itself take their connections and threads from the same ones.
             branch._shared, branch._pool = self._shared, pool  # noqa: SLF001 - of the same class
             branch._append, branch._turn = append, self._turn  # noqa: SLF001 - of the same class
+            branch._sampler = self._sampler  # noqa: SLF001 - of the same class
         began_ns = self._timer.now_ns()
         running = [
             pool.submit(branch._play, script, own, parts, warmup=warmup)  # noqa: SLF001 - of the same class

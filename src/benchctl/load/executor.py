@@ -262,6 +262,7 @@ class TaskRun:
             abort_on_failure=self._stage.abort_on_failure
             and self.task.ignore_response_error_level != "non-fatal",
             spares=wires[1:],
+            clients=self.task.clients,
         )
         self.clients.append(client)
         return client

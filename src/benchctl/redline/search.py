@@ -18,6 +18,7 @@ import numpy as np
 
 from benchctl.errors import BenchctlError
 from benchctl.load.executor import Job, TaskResult
+from benchctl.results.answers import sample_answers
 from benchctl.results.figures import CurvePoint, RedlineEnd, StepVerdict, TaskSummary, rate_text
 from benchctl.results.plan import Plan, RedlineSpec
 from benchctl.results.samples import Columns, Outcome, select
@@ -506,7 +507,8 @@ class _NodeSearch:
             constant=self._operation.constant,
         )
         reasons = tuple(detail for failure in result.failures for detail in failure.details)
-        return msgspec.structs.replace(summary, task=0, failure_reasons=reasons)
+        answers = sample_answers(result.sample, constant=self._operation.constant, by_id=False)
+        return msgspec.structs.replace(summary, task=0, failure_reasons=reasons, answers=answers)
 
 
 def capacity_per_s(columns: Columns) -> float | None:

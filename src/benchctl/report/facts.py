@@ -278,6 +278,15 @@ def _answer_lines(record: RunRecord) -> Iterator[str]:
         where = f", compared on the first of {record.plan.index_builds} index builds" if record.builds else ""
         count = len(check.operations)
         yield f"the same for {'the only operation' if count == 1 else f'all {count} operations'}{where}"
+    samples = [one.answers for fork in record.forks for one in fork.summaries if one.answers is not None]
+    if samples:
+        checked, repeated, changed = (
+            sum(getattr(sample, name) for sample in samples) for name in ("checked", "repeated", "changed")
+        )
+        yield (
+            f"while measured, {checked:,} were read: {repeated:,} to a request that was answered before, of "
+            f"which {changed or 'none'} changed"
+        )
     if left_out := record.left_out_of_pollution:
         yield f"excluded from the pollution of all variants: {', '.join(sorted(left_out))}"
     for finding in check.findings:

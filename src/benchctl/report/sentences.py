@@ -36,7 +36,7 @@ _OF_THE_RUN = frozenset({"failed-forks", "other-tasks", "test-mode", "unfinished
 _OF_TASKS: dict[CaveatCode, str] = {
     "counted-less": "Something other than the nodes answered searches of {}.",
     "failures": "Requests failed on {}.",
-    "hits-changed": "The same requests matched different documents on {}.",
+    "hits-changed": "The same requests returned different results on {}.",
     "nothing-found": "Searches found nothing on {}.",
     "answers-differ": "Search results differ on {}.",
 }

@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+from benchctl.results.answers import AnswerSample
+
 DOCUMENTS = "docs"
 """The unit of what indexes documents."""
 OPERATIONS = "ops"
@@ -150,6 +152,8 @@ class TaskSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     # counted them all; None elsewhere.
     hits_least: int | None = None
     hits_most: int | None = None  # most hits of an answer, where hits_least is known
+    # What the same requests returned; None where no answers can be compared.
+    answers: AnswerSample | None = None
     # Measured operations, failed ones included, far beyond the typical one and the client's one before: at
     # least ten times the median and six robust SDs of the logarithms.
     stalled: int = 0

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from benchctl.results.answers import Answer
 from benchctl.results.figures import Calibration, CurvePoint, TaskSummary
 from benchctl.results.metrics import MetricKind
 from benchctl.results.plan import Plan, StopSpec
@@ -15,7 +16,7 @@ from benchctl.spec import EvidenceKind
 C2_LEVEL = 4
 """Of a compilation: the optimising compiler's; 1 to 3 are those of C1, 0 that of a wrapper of native code."""
 
-RECORD_VERSION = 9
+RECORD_VERSION = 10
 
 FORKS_FOR_VERDICT = 3
 """Replicates a side, under which every verdict is `insufficient`."""
@@ -238,7 +239,7 @@ class AnswerCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     """The unmeasured comparison of answers."""
 
     operations: tuple[str, ...]
-    exact_hits: dict[str, dict[str, int]]  # operation -> variant -> documents matched, counted exactly
+    answers: dict[str, dict[str, Answer]]  # operation -> variant -> its answer
     findings: tuple[AnswerFinding, ...]
 
     @property

@@ -20,7 +20,7 @@ import numpy as np
 import zstandard
 
 from benchctl.disk import disk_errors, open_regular
-from benchctl.engine.client import WRITE_CLOCKS
+from benchctl.engine.client import WRITE_CLOCKS, SearchClient
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
 from benchctl.engine.node import Collector, Node, Scene
 from benchctl.engine.prepared_index import prepare_page_cache, resident_share, settle
@@ -32,6 +32,7 @@ from benchctl.load.client import NodeGone
 from benchctl.load.executor import Job, Stage, TaskResult, WorkerPool, lanes_of, run_step
 from benchctl.load.transport import open_client
 from benchctl.load.turns import ALONE, Member
+from benchctl.results.answers import sample_answers
 from benchctl.results.figures import DOCUMENTS, CurvePoint, DriverFigures, HostFigures, TaskSummary
 from benchctl.results.model import BootRecord, EngineFacts, ForkRecord, SegmentFacts
 from benchctl.results.plan import Plan, Step, VariantSpec, boots
@@ -43,7 +44,8 @@ from benchctl.run.host import look, used_by_others
 from benchctl.run.plan import checked_hosts
 from benchctl.run.prepare import NODE_DEATH_S, keep_folder, keep_logs, logs_kept_of_failure
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject
-from benchctl.run.work import check_prepared, tasks_before_searches, work_context
+from benchctl.run.targets import only_reads
+from benchctl.run.work import check_prepared, default_target, tasks_before_searches, work_context
 from benchctl.slices import hook
 from benchctl.spec import EvidenceKind
 from benchctl.stats.disturbed import LARGE_SHARE
@@ -91,6 +93,8 @@ class MeasuredTask:
     readings: tuple[Reading | None, ...] = ()
     # Milliseconds that nodes spent on writing; empty if they were not asked.
     written: Mapping[str, float] = field(default_factory=dict)
+    untouched: bool = True  # nothing that the fork had sent by its end may have changed documents
+    one_copy: bool = True  # its shards have no replicas, which order equal hits in another way
 
     @property
     def indexes(self) -> bool:
@@ -110,6 +114,9 @@ class Load:
     needed_share: float = 1.0
     searches: int = 0  # sent, warm-up included
     requests_s: float = 0.0
+    # As in `MeasuredTask`, so far.
+    untouched: bool = True
+    one_copy: bool = True
     read: Callable[[], Reading | None] | None = None
     readings: list[Reading | None] = field(default_factory=list)  # of the step
     member: Member = ALONE
@@ -125,7 +132,7 @@ class Load:
 
         Samples count from `origin_ns` on the monotonic clock; `index` are figures of what they had indexed.
         """
-        summaries = [_summary(outcome, _still(outcome.job, self.outcomes)) for outcome in self.outcomes]
+        summaries = [_summary(outcome, still=_still(outcome.job, self.outcomes)) for outcome in self.outcomes]
         indexing = [place for place, one in enumerate(self.outcomes) if one.indexes]
         # The index is that of the last task which filled it, whatever was done with it behind that.
         left = dict(index) | _merged(self.outcomes, summaries)
@@ -228,6 +235,7 @@ class StepRunner:
             self._observer.stage(f"{step}{label}" if jobs[0].measured else f"warm-up: {label}")
         expected = requests_of(jobs)
         load.readings = []
+        load.untouched &= all(only_reads(job.operation) for job in jobs)
         before = _write_clocks(serving, jobs, load)
 
         def on_progress(done: int) -> None:
@@ -266,7 +274,9 @@ class StepRunner:
             load.searches += result.searches_sent
             if job.measured:
                 gap_s = max(result.start_ns - load.free_ns, 0) / 1e9
-                load.outcomes.append(MeasuredTask(job, result, gap_s, tuple(load.readings), written))
+                readings = tuple(load.readings)
+                task = MeasuredTask(job, result, gap_s, readings, written, load.untouched, load.one_copy)
+                load.outcomes.append(task)
             else:
                 load.warmed.add(job.operation.name)
         made = [body.get("settings", {}) for body in stage.context.indices.values()]
@@ -315,7 +325,7 @@ def _stage_of(challenge: Challenge, stage: Stage) -> Stage:
 
 
 def _still(job: Job, outcomes: Iterable[MeasuredTask]) -> bool:
-    """True if a task's requests are identical, and no parallel task is meant to change documents."""
+    """True if no task parallel to this one is meant to change documents."""
     beside = [
         outcome.job.operation
         for outcome in outcomes
@@ -323,10 +333,10 @@ def _still(job: Job, outcomes: Iterable[MeasuredTask]) -> bool:
         and (outcome.job.schedule, outcome.job.task.group) == (job.schedule, job.task.group)
     ]
     parts = (part for operation in beside for part in parts_of(operation))
-    return job.operation.constant and all(isinstance(part, Asking) for part in parts)
+    return all(isinstance(part, Asking) for part in parts)
 
 
-def _summary(outcome: MeasuredTask, still: bool) -> TaskSummary:  # noqa: FBT001 - of one call
+def _summary(outcome: MeasuredTask, *, still: bool) -> TaskSummary:
     # Imported when the first node is gone: nothing needs statistics before.
     from benchctl.stats.summary import summarise, took_quantiles  # noqa: PLC0415 - see above
 
@@ -337,14 +347,22 @@ def _summary(outcome: MeasuredTask, still: bool) -> TaskSummary:  # noqa: FBT001
         task_index=job.position,
         task=job.task,
         unsupported=result.unsupported,
-        constant=still,
+        constant=still and job.operation.constant,
     )
+    answers = None
+    if still:
+        answers = sample_answers(
+            result.sample,
+            constant=job.operation.constant and outcome.untouched,
+            by_id=outcome.untouched and outcome.one_copy,
+        )
     took_sum, *took_parts = took_quantiles(result.tooks, summary.unanswered) or (None,)
     return msgspec.structs.replace(
         summary,
         hosts=tuple(host_figures(job, result, part) for part in result.hosts if _clients(part)),
         took_sum=took_sum,
         took_parts=tuple(took_parts),
+        answers=answers,
         unit=result.unit or job.operation.unit,
         reported=job.operation.reported,
         failure_reasons=tuple(detail for failure in result.failures for detail in failure.details),
@@ -608,6 +626,7 @@ class _Progress:
     boots: list[BootRecord] = field(default_factory=list)
     summaries: list[TaskSummary] = field(default_factory=list)
     requests_s: float = 0.0
+    untouched: bool = True  # as in `MeasuredTask`
     copy_s: float = 0.0
     facts: EngineFacts | None = None
     curve: tuple[CurvePoint, ...] = ()
@@ -713,6 +732,7 @@ class ForkRunner:
         path = self._folder.path / "boots" / name
         documents = self._plan.of(subject.spec).corpus.documents
         load = Load(needed_share=min(1.0, _AS_MANY_UP_TO / max(documents, 1)), member=place.member)
+        load.untouched = progress.untouched
         resident = prepare_page_cache(root / "data", self._plan.page_cache)
         place.member.meet()
         with logs_kept_of_failure(folder, path):
@@ -727,11 +747,14 @@ class ForkRunner:
                     load.read = node.reading
                     for collector in evidence:
                         collector.begin(node)
+                elif subject.spec.target is not None:
+                    load.one_copy = in_one_copy(serving.client, default_target(self._plan, self._steps.track))
                 idle_s = serving.wait_idle()
                 begun = None if resident is None else resident_share(root / "data")
                 place.member.meet()
                 stage = self._steps.stage(serving, subject.spec, number, place.origin_ns, place.spool)
                 search = self._offer(serving, steps, stage, load, place)
+                progress.untouched = load.untouched
                 place.member.meet()
                 segments: Sequence[SegmentFacts] = ()
                 if node is not None:
@@ -825,6 +848,13 @@ class ForkRunner:
 def _build_of(job: ForkJob) -> int:
     """Return the build that a fork runs on: each in turn."""
     return job.block % max(len(job.subject.builds), 1)
+
+
+def in_one_copy(client: SearchClient, index: str) -> bool:
+    """Return whether shards of an index certainly have no replicas."""
+    with suppress(BenchctlError):
+        return {*client.setting(index, "index.number_of_replicas").values()} == {"0"}
+    return False
 
 
 def _filled(node: Node, load: Load) -> Sequence[SegmentFacts]:

@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
+from benchctl.results.answers import Answer, change
 from benchctl.results.figures import DOCUMENTS, Quantiles, TaskSummary
 from benchctl.results.model import AnswerCheck, ForkRecord, stray_boots
 from benchctl.results.plan import Place, Plan
@@ -63,6 +64,8 @@ def row_doubts(
     for label, forks in found.items():
         doubts += _variant_doubts(metric, label, forks)
         doubts += _cut_short(task, label, forks)
+        asked = answers.answers.get(task.operation, {}) if answers else {}
+        doubts += _answer_doubts(label, forks, asked.get(label))
         doubts += [
             answers_differ(label, finding.baseline or baseline, finding.detail)
             for finding in (answers.findings if answers else ())
@@ -424,6 +427,29 @@ def _hits_doubts(label: str, forks: ForkSummaries) -> Iterator[Caveat]:
             "nothing-found",
             f"every search of {label} found 0 documents: the index may be empty, not refreshed or not the "
             "intended one, or the query matches nothing",
+        )
+
+
+def _answer_doubts(label: str, forks: ForkSummaries, before: Answer | None) -> Iterator[Caveat]:
+    """Yield measured results that the same request did not return before, in the fork or in the check."""
+    samples = [(block, summary.answers) for block, summary in forks if summary.answers is not None]
+    if changed := [(block, sample) for block, sample in samples if sample.changed]:
+        block, worst = max(changed, key=lambda fork: fork[1].changed)
+        yield Caveat(
+            "hits-changed",
+            f"results changed: {worst.changed:,} of {worst.repeated:,} compared results of {label} in fork "
+            f"{block}{_and_more(changed)} differ from the first one of the same request, such as: "
+            f"{worst.example}: no verdict is given",
+        )
+    if before is None or before.unsupported is not None or before.failed is not None:
+        return
+    firsts = [(block, sample.first) for block, sample in samples if sample.first is not None]
+    if different := [(block, text) for block, first in firsts if (text := change(before, first))]:
+        block, text = different[0]
+        yield Caveat(
+            "hits-changed",
+            f"results changed: those of {label} in fork {block}{_and_more(different)} differ from what the "
+            f"same request returned before the measurement: {text}: no verdict is given",
         )
 
 
