@@ -32,7 +32,10 @@ def test_hits_are_told_apart_by_id_in_any_order_where_nothing_sorts_them():
     assert changed(A, B, A, B) == 2
     assert changed(A, returned("1")) == 1
     # Of equal sort values, any may come first.
-    assert changed(returned("1", sort=True), returned("2", sort=True)) == 0
+    sorts = b'{"sort":"n"}'
+    assert changed(returned("1", sort=True), returned("2", sort=True), asked=sorts) == 0
+    # Those of a scroll without a sort are places in the index.
+    assert changed(returned("1", sort=True), returned("2", sort=True)) == 1
     assert changed(A, B, by_id=False) == 0
     assert changed(A, returned("1"), by_id=False) == 1
 
@@ -99,6 +102,8 @@ def test_the_first_page_is_that_of_the_check_before():
         (Answer(total=3, returned=2, ids="a"), ""),
         (Answer(total=None, returned=2, ids="a"), ""),
         (Answer(total=3, returned=2), ""),
+        (Answer(total=3, returned=2, top_hits="c", ids="a"), ""),
+        (Answer(total=3, returned=2, top_hits="c", ids="b"), "ids of the hits"),
         (Answer(total=4, returned=2, ids="a"), "total hits 3 against 4"),
         (Answer(total=3, returned=1, ids="b"), "2 hits returned against 1"),
         (Answer(total=3, returned=2, ids="b"), "ids of the hits"),
