@@ -26,12 +26,12 @@ _ALIKE = 0.75
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((\S+)[ )]")
 # Commands of other tools, and others that are easily guessed.
 _COMMANDS = {
-    "benchctl create-track": "use: benchctl track new",
+    "benchctl create-track": "use: benchctl track new --from-index URL INDEX",
     "benchctl list races": "use: benchctl runs list",
     "benchctl list runs": "use: benchctl runs list",
     "benchctl race": "use: benchctl run",
     "benchctl report": "use: benchctl show latest --html DIR",
-    "benchctl runs delete": "use: benchctl runs rm",
+    "benchctl runs delete": "use: benchctl runs rm RUN",
     "benchctl version": "use: benchctl --version",
 }
 

@@ -362,7 +362,7 @@ def choose(logs: Sequence[RunLog], variant: str | None, block: int | None, boot:
     if not variants:
         raise UsageError(
             "the run has no inlining log",
-            hint="benchctl run --evidence inlining keeps one of every node start",
+            hint="collect them with: benchctl run --evidence inlining",
         )
     if variant is None and len(variants) > 1:
         raise UsageError(

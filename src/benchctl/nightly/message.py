@@ -191,7 +191,7 @@ def _detailed(alarm: Alarm) -> list[str]:
     lines = [line for text in alarm_lines(alarm) for line in _wrapped(text, _INDENT)]
     command = list(map(visible, command_lines(shlex.split(alarm.finding.command), WIDTH, lead=_INDENT)))
     if len(command) > _MOST_COMMAND_LINES:
-        command = [f"{_INDENT}The command that repeats it is long: see benchctl nightly status --html"]
+        command = [f"{_INDENT}The command that repeats it is long: see benchctl nightly status --html DIR"]
     return [*_wrapped(_titled(alarm)), *lines, *(command if alarm.finding.command else [])]
 
 
@@ -209,7 +209,7 @@ def status_text(suite: str, record: NightRecord | None, alarms: Sequence[Alarm],
         state = alarm_state(alarm)
         lines += _wrapped(f"{_titled(alarm)}{f' ({state})' if state else ''}", _INDENT)
     if count:
-        lines.append(f"{_INDENT}acknowledge with: benchctl nightly ack")
+        lines.append(f"{_INDENT}acknowledge with: benchctl nightly ack {shlex.quote(suite)} --all")
     lines += _listed("Notes", [] if record is None else remarks(record))
     return "".join(f"{line}\n" for line in lines)
 
