@@ -104,11 +104,14 @@ def home() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("command", sorted({command for command, _ in TEXT_LINES if READERS.match(command)}))
-def test_a_command_line_that_reads_is_run(home: Path, tmp_path: Path, command: str):
+def test_a_command_line_that_reads_is_run(
+    monkeypatch: pytest.MonkeyPatch, home: Path, tmp_path: Path, command: str
+):
+    monkeypatch.chdir(tmp_path)  # where pages are written
     runs = {path.name for path in (home / "home" / "runs").iterdir()}
     explained = EVIDENCE.get(command.rsplit(maxsplit=1)[-1], EVIDENCE["inlining"])
     sides = iter(("plain:es", "plain:os"))
-    values = {"path": home / "books", "track": home / "books", "html": tmp_path / "html", "topic": "sweeps"}
+    values = {"path": home / "books", "track": home / "books", "topic": "sweeps"}
 
     def fill(name: str | None, word: str) -> str:
         if name == "run":

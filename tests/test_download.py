@@ -73,7 +73,7 @@ def test_a_server_that_sends_more_than_the_disk_holds_is_left(files: FileServer,
 @pytest.mark.parametrize(
     ("status", "headers", "said"),
     [
-        (302, {"Location": "http://[::1/"}, "the one that its server leads to, is not a URL"),
+        (302, {"Location": "http://[::1/"}, "the one that its server redirects to, is not a URL"),
         (206, {"Content-Range": "bytes \u00b2-4/\u00b2"}, "it changed on the server"),
     ],
 )
@@ -89,7 +89,7 @@ def test_what_an_earlier_process_got_is_not_fetched_again(files: FileServer, tmp
     files.files["/file"] = Served(BODY, cuts=[HALF], statuses=[])
     first = download(files, tmp_path)
     files.files["/file"].cuts += [0] * 10
-    with pytest.raises(BenchctlError, match=rf"connection ended .*; {HALF:,} bytes have come") as caught:
+    with pytest.raises(BenchctlError, match=rf"connection ended .*; {HALF:,} bytes received") as caught:
         first.run()
     assert caught.value.hint == ADVICE.unfinished
     files.files["/file"].cuts.clear()
@@ -318,7 +318,7 @@ def test_what_was_asked_over_tls_is_not_asked_in_clear(
     with serving_files(server_context()) as shielded:
         shielded.files["/file"] = moved(f"{files.url}/file")
         wanted = download(shielded, tmp_path, Piece(f"{shielded.url.replace('://', '://me:hunter2@')}/file"))
-        with pytest.raises(BenchctlError, match="its server leads away from https") as caught:
+        with pytest.raises(BenchctlError, match="its server redirects from https to http") as caught:
             wanted.run()
         assert "hunter2" not in str(caught.value)
         assert shielded.credentials != [None]

@@ -3,7 +3,7 @@
 import inspect
 import re
 
-from source_texts import docstrings, messages, trees
+from source_texts import command_help, docstrings, messages, trees
 
 PRONOUN = re.compile(
     "(It|Its|They|Their|Them|That|Those|These|This|What|How|Whether|Which|Who|Whose|Where|When|Why|All|Each|One|He"
@@ -18,6 +18,20 @@ FAULT = re.compile(
     r"|there (?:is|are) no|is no|(?:is|are) there|sa(?:y|ys|id) that)\b",
     re.IGNORECASE,
 )
+
+PRIVATE = re.compile(
+    r"\b(?:(?:is|are|was|were|be) (?:held|known|carried|moved)|stands?|stood|asked|told|fared|says?|knows?"
+    r"|wants?|the known|means? nothing|do(?:es)? not mix|put .{1,30} back|mend|cannot be had|passed over"
+    r"|stays? as it is|all the same|gone again|see whether|makers|an engine's)\b",
+    re.IGNORECASE,
+)
+"""Everyday words that only a reader of the source understands as they are meant."""
+ALLOWED = {
+    ", asked of the first of {} index builds",
+    "the task is throttled, and its {} is what was asked for",
+    "run {} was a trial (--test-mode): its values mean nothing",
+}
+"""Texts that may have them."""
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun():
@@ -45,4 +59,13 @@ def test_messages_are_free_of_the_guides_faults():
         for name, tree in trees().items()
         for line, text in messages(tree)
         if " " in text and FAULT.search(text)
+    ]
+
+
+def test_texts_have_no_words_of_private_meaning():
+    assert not [
+        (name, line, text)
+        for name, tree in trees().items()
+        for line, text in (*messages(tree), *command_help(tree))
+        if " " in text and PRIVATE.search(text) and text not in ALLOWED
     ]

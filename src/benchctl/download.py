@@ -141,7 +141,7 @@ class Download:
                 furthest = max(furthest, _end(sink))
                 if failures > len(_PAUSES_S):
                     raise BenchctlError(
-                        f"cannot download {_shown(piece)}: {err}; {_end(sink):,} bytes have come",
+                        f"cannot download {_shown(piece)}: {err}; {_end(sink):,} bytes received",
                         hint=self.advice.unfinished,
                     ) from err
                 self.pause(_PAUSES_S[max(failures - 1, 0)])
@@ -175,7 +175,7 @@ class Download:
                 accept(err.partial.status, err.partial.headers, b"")
             elif err.trouble not in _PASSING_TROUBLES or not state.versions[number]:
                 raise  # it never answered: most likely the address is wrong, or there is no network
-            raise _IncompleteError(_CUT if began else "no connection, or no answer") from err
+            raise _IncompleteError(_CUT if began else "no response") from err
         finally:
             sink.flush()
         if size is not None and _end(sink) - begin < size:

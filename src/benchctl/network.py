@@ -284,12 +284,12 @@ class Courier:
         if timed_out or (isinstance(failure, Unanswered) and failure.trouble is Trouble.TIMEOUT):
             came = exchange.received_bytes
             whole, part = ("whole ", f", only {came:,} bytes of it") if came else ("", "")
-            text = f"no {whole}answer within {limit_s:g} s{part}"
+            text = f"no {whole}response within {limit_s:g} s{part}"
             raise Unanswered(Trouble.TIMEOUT, text, exchange.answer) from failure
         if isinstance(failure, Unanswered):
             failure.partial = exchange.answer
         if failure is not None or exchange.answer is None:
-            raise failure or RuntimeError("an exchange ended without an answer")
+            raise failure or RuntimeError("a request ended without a response")
         return exchange.answer
 
     def interrupt(self) -> None:
@@ -332,7 +332,7 @@ class Courier:
                 response.close()
                 origin, target = target, _parsed(urljoin(target.url, location))
                 if origin.scheme == "https" != target.scheme:
-                    raise Unanswered(Trouble.OTHER, "its server leads away from https")
+                    raise Unanswered(Trouble.OTHER, "its server redirects from https to http")
                 if (origin.scheme, origin.netloc) != (target.scheme, target.netloc):
                     auth = self._auth(target)
         raise Unanswered(Trouble.OTHER, f"its server redirects more than {_MAX_REDIRECTS} times")
@@ -377,7 +377,7 @@ def _read(exchange: _Exchange, max_bytes: int, receive: Receive | None) -> None:
     response, cost_bytes = exchange.response, 0
     assert response is not None  # noqa: S101 - its head is there
     if response.status < http.HTTPStatus.OK:
-        raise Unanswered(Trouble.BROKEN, f"HTTP {response.status} ends no exchange")
+        raise Unanswered(Trouble.BROKEN, f"HTTP {response.status} is not a final response")
     while not exchange.cancelled:
         with _failures():
             piece = response.read1(_PIECE_BYTES, decode_content=receive is None)
@@ -390,7 +390,7 @@ def _read(exchange: _Exchange, max_bytes: int, receive: Receive | None) -> None:
         exchange.body += piece[: max_bytes - len(exchange.body)]
         cost_bytes += len(piece) + _PIECE_COST_BYTES
         if cost_bytes > max_bytes:
-            raise Unanswered(Trouble.TOO_LARGE, f"its answer is larger than {max_bytes / 2**20:,.4g} MiB")
+            raise Unanswered(Trouble.TOO_LARGE, f"its response is larger than {max_bytes / 2**20:,.4g} MiB")
 
 
 def _parsed(url: str) -> Url:
@@ -414,7 +414,7 @@ def _failures() -> Iterator[None]:
         )
         text = str(causes[-1]) or type(causes[-1]).__name__
         if trouble is Trouble.OTHER:
-            text = "its address, or the one that its server leads to, is not a URL"
+            text = "its address, or the one that its server redirects to, is not a URL"
         certificate = next(
             (cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None
         )
@@ -423,7 +423,7 @@ def _failures() -> Iterator[None]:
             if certificate.verify_code in _OTHER_NAME:
                 trouble = Trouble.OTHER_NAME
         if trouble is Trouble.TOO_LARGE or any(type(cause) is http.client.HTTPException for cause in causes):
-            trouble, text = Trouble.TOO_LARGE, "its head has no end"
+            trouble, text = Trouble.TOO_LARGE, "its response headers are incomplete"
         raise Unanswered(trouble, text) from err
 
 

@@ -409,7 +409,7 @@ class RunForm(Work, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_
     until_decided: Annotated[
         bool,
         _said(
-            "Stop when every difference is decided.",
+            "Stop when every row has a verdict.",
             "How long",
         ),
     ] = False

@@ -119,7 +119,7 @@ class Document:
     def __init__(self, text: str, name: str) -> None:
         self.name = name
         if len(text) > MOST_CHARACTERS:
-            raise UsageError(f"{name} has {len(text):,} characters; {MOST_CHARACTERS:,} are the most")
+            raise UsageError(f"{name} has {len(text):,} characters; {MOST_CHARACTERS:,} are allowed")
         self._values_left = MOST_VALUES
         self._root = _compose(text, name)
         self.value: Any = None if self._root is None else self._value(self._root, 0)
@@ -195,14 +195,14 @@ class Document:
             return newer
         raise self._refuse(
             node,
-            f"{shown(text)} without quotes is not the same to all readers of YAML",
+            f"'{shown(text)}' is ambiguous in YAML without quotes",
             f"write '{shown(text)}' in quotes for the text",
         )
 
     def _check_tag(self, node: yaml.Node, implicit: str) -> None:
         if node.tag != f"{_TAG}{implicit}":
             name = shown(node.tag.replace(_TAG, "!!"))
-            raise self._refuse(node, f"the tag {name} means nothing here", "remove it")
+            raise self._refuse(node, f"the tag {name} is not supported here", "remove it")
 
     def _refuse(self, node: yaml.Node, message: str, hint: str = "") -> UsageError:
         line, column = _place(node)

@@ -39,7 +39,7 @@ def test_a_dry_run_says_what_would_be_measured_and_leaves_nothing(home: Path, be
             "--param target_throughput=0\n"
             "steps: fetch elasticsearch 8.11.0; generate 300,000 documents; index on elasticsearch 8.11.0; "
             "measure 3 forks\n"
-            "in all about 4 min 08 s, downloads not counted\n"
+            "total: about 4 min 08 s, downloads not counted\n"
         )
     assert "another benchctl" not in benchctl(*dry).err
     assert benchctl(*dry, "--variant", "es@9.9.9").status == ExitCode.USAGE
@@ -206,4 +206,4 @@ def test_where_every_request_failed_the_way_to_the_reasons_is_told(home: Path):
     folder.save(msgspec.structs.replace(record, plan=plan))
     with pytest.raises(BenchctlError, match="every request failed in range of es, range of os") as caught:
         conclude(folder, folder.load(), Home(home), "text", details=False)
-    assert caught.value.hint == "its notes say why: benchctl show one --notes"
+    assert caught.value.hint == "see the reasons with: benchctl show one --notes"

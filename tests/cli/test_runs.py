@@ -147,7 +147,7 @@ def test_what_experiments_and_nights_refer_to_takes_force(home: Home):
     experiment.save(made_record([], id=experiment.path.name, runs={"m": "c"}))
     assert refused("rm", "b").message == f"night {began.id} of big5 refers to run b"
     assert refused("rm", "c").message == f"experiment {experiment.path.name} refers to run c"
-    assert call("prune", "--keep", 0).stdout.endswith("; kept: 3 referred to\n")
+    assert call("prune", "--keep", 0).stdout.endswith("; kept: 3 referenced\n")
     assert left(home) == ["a", "b", "c"]
     assert call("rm", "a", "b", "c", "--force").exit_code == 0
     assert left(home) == []
@@ -159,7 +159,7 @@ def test_what_cannot_be_read_might_refer_to_any_run(home: Home):
     broken.mkdir()
     (broken / "experiment.json").write_text("{", encoding="utf-8")
     for arguments in (("rm", "a"), ("prune", "--keep", 0)):
-        assert "it is not known which runs are still referred to" in refused(*arguments).message
+        assert "cannot determine which runs are still referenced" in refused(*arguments).message
     assert call("rm", "a", "--force").exit_code == 0
 
 

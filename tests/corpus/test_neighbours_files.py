@@ -65,14 +65,14 @@ def test_neighbours_are_numbers_in_the_corpus(tmp_path: Path):
             assert read_neighbours(own).tolist() == NEIGHBOURS.tolist()
             assert read_neighbours(own, queries=1, k=2).tolist() == [[3, 0]]
         else:
-            with pytest.raises(UsageError, match="neighbour 3 is none of the corpus's vectors"):
+            with pytest.raises(UsageError, match="neighbour 3 is not a vector of the corpus"):
                 read_neighbours(own)
     alone = write_hdf5(tmp_path / "truth.hdf5", neighbors=NEIGHBOURS)
     with pytest.raises(UsageError, match="3 neighbours, and 10 are required"):
         read_neighbours(alone, k=10)
     with pytest.raises(UsageError, match="2 queries, and 3 are required"):
         read_neighbours(alone, queries=3, k=3)
-    with pytest.raises(UsageError, match="neighbour -2 is none"):
+    with pytest.raises(UsageError, match="neighbour -2 is not a vector"):
         read_neighbours(write_hdf5(tmp_path / "low.hdf5", neighbors=NEIGHBOURS - 1))
 
 

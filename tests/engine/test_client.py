@@ -54,7 +54,7 @@ def test_a_refusal_has_the_status_and_the_innermost_reason(client: SearchClient,
         client.search("big5", {})
     assert caught.value.status == 400
     assert caught.value.reason == "illegal_argument_exception: no such field"
-    assert "POST /big5/_search was answered with status 400" in caught.value.message
+    assert "POST /big5/_search got status 400" in caught.value.message
 
 
 @pytest.mark.parametrize("state", ["yellow", "green", "red"])

@@ -94,9 +94,13 @@ PAGE = "<html><body><h1>Welcome</h1></body></html>"
 @pytest.mark.parametrize(
     ("answer", "text", "hint"),
     [
-        (http_answer(200, PAGE), "something else than JSON (HTTP 200)", "those of Elastic"),
-        (http_answer(502, PAGE), "something else than JSON (HTTP 502)", "those of Elastic"),
-        (http_answer(200, '{"half'), "something else than JSON (HTTP 200): GET /_nodes", "those of Elastic"),
+        (http_answer(200, PAGE), "does not respond with JSON (HTTP 200)", "those of Elastic"),
+        (http_answer(502, PAGE), "does not respond with JSON (HTTP 502)", "those of Elastic"),
+        (
+            http_answer(200, '{"half'),
+            "does not respond with JSON (HTTP 200): GET /_nodes",
+            "those of Elastic",
+        ),
         (b"\x00\x1b[31mgarbage\n" * 99, "does not speak HTTP", "those of Elastic"),
         (b"SSH-2.0-OpenSSH_9\r\n", "does not speak HTTP", "those of Elastic"),
         (b"", "breaks the connection", "if it speaks TLS, write https://"),
@@ -132,10 +136,10 @@ def test_an_answer_without_end_names_the_target_the_path_and_the_size():
     with HostileServer(default=LARGE[0]) as server:
         told = refusal(Endpoint((server.url,)))
     assert told.message == (
-        f"prod at {server.url} gives an answer that no search engine would: "
-        "GET /_nodes/jvm,plugins: its answer is larger than 64 MiB"
+        f"prod at {server.url} gives a response that no search engine would: "
+        "GET /_nodes/jvm,plugins: its response is larger than 64 MiB"
     )
-    assert "see whether the address is right" in told.hint
+    assert "check the address" in told.hint
 
 
 def test_the_wrong_scheme_names_the_right_one(node: FakeNode, shielded: FakeNode):
@@ -154,7 +158,7 @@ def test_nobody_there_and_no_such_name():
 
 
 def test_a_silent_cluster_is_told():
-    with pytest.raises(BenchctlError, match="does not answer in time"), explained("prod", loopback(1)):
+    with pytest.raises(BenchctlError, match="does not respond in time"), explained("prod", loopback(1)):
         raise NodeRequestError("GET /", 0, "no answer within 30 s", trouble=Trouble.TIMEOUT)
 
 

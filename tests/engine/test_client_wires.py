@@ -104,7 +104,7 @@ def test_no_answer_takes_all_memory_or_all_time(engine: EngineName, act: Act):
     with (
         HostileServer(default=act) as server,
         SearchClient(engine, server.url, max_bytes=1 << 20) as wire,
-        pytest.raises(NodeRequestError, match="GET /_nodes/jvm got no answer: ") as caught,
+        pytest.raises(NodeRequestError, match="GET /_nodes/jvm got no response: ") as caught,
     ):
         wire.send("GET", "/_nodes/jvm", {"x": "y"}, None, 0.3 if slow else PATIENCE_S)
     assert us.memory_info().rss - before < 48 << 20
@@ -112,13 +112,16 @@ def test_no_answer_takes_all_memory_or_all_time(engine: EngineName, act: Act):
     if act in LARGE:
         assert (caught.value.trouble, caught.value.reason) == (
             Trouble.TOO_LARGE,
-            "its answer is larger than 1 MiB",
+            "its response is larger than 1 MiB",
         )
     if act in HEADS and not slow:
-        assert (caught.value.trouble, caught.value.reason) == (Trouble.TOO_LARGE, "its head has no end")
+        assert (caught.value.trouble, caught.value.reason) == (
+            Trouble.TOO_LARGE,
+            "its response headers are incomplete",
+        )
     if slow:
         assert caught.value.trouble is Trouble.TIMEOUT
-        assert "answer within 0.3 s" in caught.value.reason
+        assert "response within 0.3 s" in caught.value.reason
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -121,7 +121,7 @@ def test_what_a_clusters_templates_make_of_places_is_tried(client: SearchClient,
     with pytest.raises(BenchctlError, match=r"templates give 'visits-x' alias all, index.final_pipeline"):
         try_out(client, wanted)
     node.answers["PUT", "/readers"] = (400, {"error": {"type": "no", "reason": "not here"}, "status": 400})
-    with pytest.raises(BenchctlError, match="it does not make 'readers': no: not here"):
+    with pytest.raises(BenchctlError, match="it rejects 'readers': no: not here"):
         try_out(client, wanted)
     # What was not made is not removed: somebody else may have made it meanwhile.
     node.answers["GET", "/readers/_mapping"] = (200, {"readers": {"mappings": {}}})

@@ -211,7 +211,7 @@ LINKS = {
 def test_what_a_script_merely_points_to_is_not_read(learn: Learn, tmp_path: Path, left: str):
     (tmp_path / "secret").write_text("secret")
     leaves = left.replace("$SECRET", str(tmp_path / "secret"))
-    with pytest.raises(UnlearnableError, match="as what cannot be read"):
+    with pytest.raises(UnlearnableError, match="that it wrote cannot be read"):
         learn(f'#!/bin/bash\n{leaves}\nexec "$ES_JAVA_HOME/bin/java" {SERVER}', "first")
     assert not list(tmp_path.glob("start-*"))
 
@@ -241,8 +241,8 @@ def test_of_archives_only_what_a_node_itself_wrote_is_kept(tmp_path: Path):
 
 def test_an_archive_that_was_refused_is_tried_again_a_day_later(tmp_path: Path):
     archive = ClassArchive(tmp_path / "classes.jsa", 21)
-    archive.refuse("its node wrote none")
-    assert archive.refusal == "its node wrote none"
+    archive.refuse("its node wrote none of its classes")
+    assert archive.refusal == "its node wrote none of its classes"
     yesterday = time.time() - 86_500
     os.utime(tmp_path / "classes.refused", (yesterday, yesterday))
     assert archive.refusal is None
@@ -274,5 +274,5 @@ def test_every_path_that_is_told_is_exchanged_with_its_length(
 
 def test_a_path_inside_something_else_is_refused():
     here = places(Path("/x/start"), Path("/x/data"))
-    with pytest.raises(UnlearnableError, match="in a way that benchctl does not know"):
+    with pytest.raises(UnlearnableError, match="in a way that benchctl does not support"):
         here.pieces(_string("[/x/data, /more]"))

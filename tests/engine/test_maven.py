@@ -158,7 +158,7 @@ def test_a_silent_server_is_told(server: Server, tmp_path: Path, monkeypatch: py
         monkeypatch.setattr(module, "TIMEOUT_S", 1)
     path = server.serve("elasticsearch", VERSION, b"")
     server.replies[path] = Reply(stall=True)
-    with pytest.raises(BenchctlError, match="no answer within 1 s"):
+    with pytest.raises(BenchctlError, match="no response within 1 s"):
         get(server, tmp_path)
 
 

@@ -134,5 +134,5 @@ def test_a_merge_that_left_more_segments_than_its_shards_may_have_is_told(
     client: SearchClient, node: FakeNode
 ):
     answer(node, segments=(4, 3, 2))
-    with pytest.raises(BenchctlError, match="left 3 segments, 2 were asked for"):
+    with pytest.raises(BenchctlError, match="left 3 segments, 2 were requested"):
         fill(client, KEY, lambda: SENT)

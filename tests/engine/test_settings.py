@@ -300,7 +300,7 @@ def test_a_variants_variables_are_in_the_environment_but_benchctls_own_are_not_c
     ["AWS_SECRET_ACCESS_KEY", "ES_PASSWORD", "passwd", "GithubToken", "API_KEY", "APIKEY", "Private_Key"],
 )
 def test_a_variable_that_seems_to_hold_a_secret_is_refused_since_it_would_be_recorded(name: str):
-    with pytest.raises(UsageError, match=f"{name} seems to hold a secret") as caught:
+    with pytest.raises(UsageError, match=f"{name} seems to contain a secret") as caught:
         check_environment({name: "hunter2"})
     assert "recorded" in caught.value.hint
     assert "hunter2" not in f"{caught.value.message} {caught.value.hint}"

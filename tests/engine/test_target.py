@@ -181,10 +181,10 @@ def test_what_a_cluster_leaves_out_is_unknown(node: FakeNode, client: SearchClie
         (
             200,
             {"nodes": {"x": {}}},
-            "GET /_nodes/jvm,plugins was answered with status 200: .* field `version`",
+            "GET /_nodes/jvm,plugins got status 200: .* field `version`",
         ),
-        (200, b"<html>Welcome</html>", r"something else than JSON \(HTTP 200\)"),
-        (503, "<html>Gr\u00f6\u00dfe</html>".encode("latin-1"), r"something else than JSON \(HTTP 503\)"),
+        (200, b"<html>Welcome</html>", r"does not respond with JSON \(HTTP 200\)"),
+        (503, "<html>Gr\u00f6\u00dfe</html>".encode("latin-1"), r"does not respond with JSON \(HTTP 503\)"),
     ],
 )
 def test_another_answer_is_told_with_its_status(node: FakeNode, status: int, body: Any, message: str):

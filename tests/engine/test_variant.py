@@ -116,7 +116,7 @@ def test_a_label_stands_on_what_a_file_defines():
     assert read("slow", "21") == defined["slow"]
     assert read("x=slow,jvm:-Xbatch").jvm_flags == ("-Xint", "-Xbatch")
     assert read("es").version == "8.11.0"
-    with pytest.raises(UsageError, match="says already what 'slow' is"):
+    with pytest.raises(UsageError, match="already defines 'slow'"):
         read("slow=es,jvm:-Xint")
     with pytest.raises(UsageError, match="means the plain engine"):
         read("es=slow")

@@ -60,7 +60,7 @@ def test_inclusive_shares_are_those_of_callers_and_pools_too():
 def test_what_is_not_in_the_table_is_said():
     text = profile_text([Side("es", (fork(75, 25),), unread=1)], Form(top=1), 100)
     assert "1 more frame: see --top." in text
-    assert "1 line of the recordings not understood." in text
+    assert "1 line of the recordings not parsed." in text
     assert "native code" in text
 
 

@@ -84,7 +84,7 @@ def test_a_dry_run_says_what_would_be_measured_what_that_takes_and_will_see(tmp_
         "steps: fetch elasticsearch 8.11.0; fetch opensearch 2.11.0; generate 20,000 documents; "
         "index on elasticsearch 8.11.0; index on opensearch 2.11.0; measure 12 forks"
     )
-    assert lines[-1].startswith("in all about ")
+    assert lines[-1].startswith("total: about ")
 
 
 def test_a_trial_takes_as_many_documents_as_files_have(tmp_path: Path):
@@ -165,7 +165,7 @@ tables:""",
     result = call("report", "latest")
     assert result.exit_code == 0, result.exception
     assert "What the JVM did" in result.stdout
-    assert "No inlining log of jit/es, block 3: it is not there." in result.stdout
+    assert "No inlining log of jit/es, block 3: it does not exist." in result.stdout
     assert json.loads(call("list", "--format", "json").stdout)[-1]["forks"] == "16/16"
 
 

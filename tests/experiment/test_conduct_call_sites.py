@@ -111,7 +111,7 @@ def test_logs_that_are_missing_or_damaged_are_told(tmp_path: Path):
     assert (whole.found, damaged.found, cut_off.found, missing.found) == ("virtual", None, None, None)
     assert damaged.words.startswith("cannot read ")
     assert cut_off.words.endswith("it is cut off")
-    assert missing.words == "it is not there"
+    assert missing.words == "it does not exist"
 
 
 def test_forks_that_were_to_keep_no_log_are_not_asked_for_one(tmp_path: Path):

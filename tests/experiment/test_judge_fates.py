@@ -77,7 +77,7 @@ def test_evidence_in_all_forks_is_a_doubt_of_its_measurement():
     measurements = made.spec.measurements | {"plain": made.spec.measurements["jit"]}
     made = msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, measurements=measurements))
     (text,) = [one.text for one in analyse_experiment(made, runs).caveats if "evidence" in one.text]
-    assert text.startswith("jit: all forks carried evidence (inlining)")
+    assert text.startswith("jit: all forks collected evidence (inlining)")
 
 
 @pytest.mark.parametrize(

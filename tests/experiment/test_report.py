@@ -174,7 +174,7 @@ def test_what_few_forks_decide_is_not_to_be_quoted(forks: int, doubt: str):
     (line,) = [one for one in text.splitlines() if "OS is slower" in one]
     assert f"confirmed{doubt} " in line
     assert f"slower{doubt}" in next(one for one in text.splitlines() if one.startswith("engines"))
-    assert ("Provisional, not to be quoted: 1 (fewer than 5 forks" in " ".join(text.split())) is bool(doubt)
+    assert ("Provisional, do not report: 1 (fewer than 5 forks" in " ".join(text.split())) is bool(doubt)
     assert (f"Next: benchctl extend {record.id} --forks 2" in " ".join(text.split())) is bool(doubt)
 
 

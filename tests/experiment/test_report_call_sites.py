@@ -53,7 +53,7 @@ def seen(variant: str, block: int, found: Found | None, words: str = "", **chang
 
 CALLS = [
     *(seen("es", block, "inlined", receivers=TWO, calls=1000) for block in range(3)),
-    seen("es", 3, None, "it is not there"),
+    seen("es", 3, None, "it does not exist"),
     seen("os", 0, "virtual", given_up=True),
     seen("os", 1, "virtual"),
     seen("os", 2, "partly", receivers=ONE, calls=650),

@@ -159,7 +159,7 @@ def test_whatever_becomes_of_a_host_the_step_fails_by_its_name_and_the_next_has_
         assert len(load_processes(net)) == 2
         net.vanish("one")
         lost = said(process)
-        assert lost["error"] == "host one was lost: it did not answer for 4 s"
+        assert lost["error"] == "host one was lost: it did not respond for 4 s"
         assert lost["after_s"] < 30
         # It ends them by itself: nobody can tell it to.
         assert eventually(lambda: not load_processes(net))

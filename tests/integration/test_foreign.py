@@ -121,7 +121,7 @@ def test_a_workload_of_two_indices_and_a_data_stream(run: Run, tmp_path: Path):
         assert [boot.searches_counted for boot in fork.boots] == [None]
         lacking = ("visits-2024",) if fork.variant == "es" else ()
         assert [boot.stand_ins for boot in fork.boots] == [lacking]
-    assert "es has no data streams: plain indices stand in for visits-2024" in text
+    assert "es has no data streams: plain indices replace visits-2024" in text
 
 
 @pytest.mark.full
@@ -154,7 +154,7 @@ def test_data_streams_are_prepared_from_templates(run: Run, tmp_path: Path):
     (fork,) = record.forks
     assert hits(fork) == {"all": VISITS, "north": VISITS // 3}
     assert record.indices["es"].documents == VISITS
-    assert "plain indices stand in for visits-2024" in text
+    assert "plain indices replace visits-2024" in text
 
 
 def test_what_cannot_be_run_is_one_line_before_any_node(run: Run, library: Path, tmp_path: Path):

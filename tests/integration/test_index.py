@@ -185,7 +185,7 @@ def test_a_node_that_cannot_read_its_data_says_so(subject: Subject, home: Home):
         start = subject.start(Start(work, work / "boot", home, HEAP_MB, None))
         with pytest.raises(BenchctlError, match="CorruptIndexException") as caught, start:
             pytest.fail("it started")
-    assert "the prepared index is whole, this copy of it was not" in caught.value.message
+    assert "the prepared index is intact, but this copy of it was damaged" in caught.value.message
     assert "port" not in caught.value.hint
 
 

@@ -138,7 +138,7 @@ def story(teller: Teller) -> Story:
 def test_a_second_start_says_who_is_at_work_and_leaves_it_alone(story: Story) -> None:
     assert story.second_start.returncode == 0, story.second_start.stderr
     assert "nights: the suite in" in story.second_start.stdout
-    assert "is at work already (process" in story.second_start.stdout
+    assert "is already running (process" in story.second_start.stdout
     assert "nothing is run" in story.second_start.stdout
 
 

@@ -206,7 +206,7 @@ def test_an_answer_without_end_is_a_failure_of_its_kind_and_leaves_the_memory(ac
     outcomes = [Outcome.OK, Outcome.BAD_BODY, Outcome.OK, Outcome.OK]
     assert result.columns["outcome"].tolist() == outcomes
     assert [(failure.outcome, failure.count, failure.details) for failure in result.failures] == [
-        (Outcome.BAD_BODY, 1, ("the answer is larger than 8 MiB, and was not read to its end",))
+        (Outcome.BAD_BODY, 1, ("the response is larger than 8 MiB, and was not read completely",))
     ]
     assert resident_bytes() - before < 64 << 20
 

@@ -138,7 +138,9 @@ def test_what_a_bulk_helper_is_refused_ends_it(engine: EngineName, bulk_server: 
 def test_a_node_that_is_gone_is_an_error():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    with pytest.raises(BenchctlError, match=r"a bulk request of the ingest got no whole answer \(refused\)"):
+    with pytest.raises(
+        BenchctlError, match=r"a bulk request of the ingest got no complete response \(refused\)"
+    ):
         ingest([("i", bodies(5))], endpoint=url, clients=2, on_progress=lambda _: None)
 
 

@@ -236,7 +236,7 @@ def off(number: int, status: str = "unconfirmed", key: SeriesKey = KEY, **fields
     ("status", "key", "title"),
     [
         ("unconfirmed", KEY, "never confirmed in 5 nights"),
-        ("host", HOST, "the host changed for good: the canary canary is slower"),
+        ("host", HOST, "the host changed permanently: the canary canary is slower"),
     ],
 )
 def test_what_nobody_can_confirm_for_five_nights_is_an_alarm(status: str, key: SeriesKey, title: str) -> None:

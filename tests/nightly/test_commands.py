@@ -106,7 +106,7 @@ def test_a_challenge_that_nobody_has_is_a_broken_night(world: World):
 def test_two_nights_at_once_are_one(world: World):
     with world.folder.lock():
         ended = run(world)
-        assert (ended.exit_code, "is at work already" in ended.stdout) == (0, True)
+        assert (ended.exit_code, "is already running" in ended.stdout) == (0, True)
         assert isinstance(run(world, "--on-busy", "fail").exception, BenchctlError)
     assert last(world).number == 2
 

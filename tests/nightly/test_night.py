@@ -223,7 +223,7 @@ def test_a_host_that_is_not_fit_is_refused_and_nothing_is_measured(usual: World)
     runs = len(usual.runs)
     record = usual.night().record
     assert record.status == "refused"
-    assert "1e+06 GB are wanted" in record.reason
+    assert "1e+06 GB are required" in record.reason
     assert len(usual.runs) == runs
 
 

@@ -55,7 +55,7 @@ def test_an_objective_is_required(capsys: pytest.CaptureFixture[str]):
     [
         ("--sweep", "--variant a=es,heap:1g"),
         ("--challenge", "--operation"),
-        ("--metric", "compared by the loads"),
+        ("--metric", "compared by the rates"),
         ("--budget", "--forks"),
         ("--warmup", "--warm-up"),
         ("--evidence", "benchctl run"),

@@ -222,7 +222,7 @@ def test_a_search_that_does_not_settle_has_the_figures_of_its_last_step():
     quick = msgspec.structs.replace(QUICK, settle_s=0.0, step_s=0.05)
     curve, summary = search(Restless(), quick)
     assert (summary.redline_per_s, summary.redline_end) == (None, "unsettled")
-    assert summary.redline_text == f"not settled after {MOST_STEPS} steps"
+    assert summary.redline_text == f"not steady after {MOST_STEPS} steps"
     assert len(curve) == MOST_STEPS
     assert (summary.samples, summary.target_per_s) == (curve[-1].samples, curve[-1].rate_per_s)
 
@@ -247,7 +247,7 @@ def test_a_node_that_answers_nothing_is_not_searched():
     curve, summary = search(Queue(fails=lambda _number: True))
     assert (curve, summary.redline_per_s) == ((), None)
     assert summary.redline_end == "missed"
-    assert summary.redline_text == "no request of the warm-up was answered: too slow"
+    assert summary.redline_text == "no request of the warm-up got a response: too slow"
     assert summary.failures == {"timeout": summary.warmup_samples}
     assert unanswered(make_record(forks=(make_fork("es", 0, summary),))) == ("range of es",)
 

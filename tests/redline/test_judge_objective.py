@@ -83,7 +83,7 @@ def test_a_step_without_answers_fails():
 
 def test_nothing_at_all_is_no_pass():
     point = judge(samples([]))
-    assert (point.verdict, point.reason) == ("fail", "no request was answered")
+    assert (point.verdict, point.reason) == ("fail", "no request got a response")
 
 
 def test_parts_of_longer_operations_do_not_count_beside_the_whole():

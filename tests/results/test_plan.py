@@ -50,7 +50,7 @@ def test_a_name_means_one_task(name: str, place: Place):
 def test_a_name_of_several_tasks_is_refused_with_a_name_of_each(name: str, count: int, ways: str):
     with pytest.raises(UsageError, match=f"'{name}' is {count} tasks") as raised:
         task_named(PLAN, name)
-    assert raised.value.hint == f"say which: {ways}"
+    assert raised.value.hint == f"specify one: {ways}"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_every_way_that_a_refusal_offers_means_another_task(schedules: list[tupl
     if len(wanted) > 1:
         with pytest.raises(UsageError, match=f"is {len(wanted)} tasks") as raised:
             task_named(made, "p")
-        ways = raised.value.hint.removeprefix("say which: ").split(", ")
+        ways = raised.value.hint.removeprefix("specify one: ").split(", ")
         assert [task_named(made, way) for way in ways] == wanted
     elif wanted:
         assert task_named(made, "p") == wanted[0]

@@ -43,7 +43,7 @@ def labels(selection: Selection) -> list[str]:
         ("running", 3, {}, "running"),
         ("failed", 3, {}, "failed"),
         ("complete", 3, {"test_mode": True}, "it was a --test-mode run"),
-        ("complete", 3, {"evidence": EvidenceSpec(("profile",))}, "its forks carried evidence"),
+        ("complete", 3, {"evidence": EvidenceSpec(("profile",))}, "its forks collected evidence"),
     ],
 )
 def test_sound_results_come_before_newer_ones(
@@ -52,7 +52,7 @@ def test_sound_results_come_before_newer_ones(
     newer = with_plan(record("2", "es", "os", status=status, count=forks), **changes)
     chosen = choose([record("1", "es", "os"), newer], ["es", "os"])
     assert ids(chosen) == ["1", "1"]
-    assert chosen.remarks == (f"run 2 was passed over: {reason}; to compare it all the same, write 2:es",)
+    assert chosen.remarks == (f"run 2 was skipped: {reason}; to compare it anyway, write 2:es",)
     # Without others it will have to do; and whoever names it gets it, other sides from it, too.
     alone = choose([newer], ["es", "os"])
     assert (ids(alone), alone.remarks) == (["2", "2"], ())
@@ -67,7 +67,7 @@ def test_sound_results_of_two_runs_come_before_one_run_that_is_not(record: Recor
     records = [record("1", "es"), record("2", "os"), record("3", "es", "os", count=1)]
     chosen = choose(records, ["es", "os"])
     assert ids(chosen) == ["1", "2"]
-    assert [text.partition(":")[0] for text in chosen.remarks] == ["run 3 was passed over"]
+    assert [text.partition(":")[0] for text in chosen.remarks] == ["run 3 was skipped"]
 
 
 def test_the_first_side_may_be_older_where_the_newest_has_no_like(record: RecordMaker):
@@ -241,7 +241,7 @@ def test_what_fits_nothing_or_too_much_is_explained(cases: Cases, store: RunStor
 
 def test_a_name_that_is_a_variant_and_a_run_needs_a_word_before_it(store: RunStore, record: RecordMaker):
     store.create("es").save(record("es", "os"))
-    with pytest.raises(UsageError, match="'es' is a variant, and it names a run") as caught:
+    with pytest.raises(UsageError, match="'es' names both a variant and a run") as caught:
         choose_by_text(store, "es", "latest:os")
     assert caught.value.hint == "write variant:es or run:es"
 
@@ -291,7 +291,7 @@ def test_a_run_that_is_another_measurement_does_not_join_the_others(
     folder.save(with_plan(folder.load(), **changes))
     tagged = choose_by_text(store, "tag:before:es", "tag:after:es")
     assert in_runs(tagged) == [["1"], ["3"]]
-    assert tagged.remarks[0].startswith(f"run {SECOND} is not in these figures: {reason}")
+    assert tagged.remarks[0].startswith(f"run {SECOND} is not included: {reason}")
     if "test_mode" not in changes:
         with pytest.raises(UsageError, match=f"run {SECOND} cannot join run {FIRST}: {reason}"):
             choose_by_text(store, f"{FIRST}:es,{SECOND}:es", f"{THIRD}:os")

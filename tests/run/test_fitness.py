@@ -31,12 +31,12 @@ def other(used: float) -> OtherLoad:
 def test_too_little_disk_or_memory_is_lacking():
     assert QUIET.lacks(HostLimits(), 1024) == []
     (disk,) = seen(free_disk_bytes=5 * GB - 1).lacks(HostLimits(), 1024)
-    assert disk == "5.0 GB are free on the disk of benchctl's home, 5 GB are wanted"
+    assert disk == "5.0 GB are free on the disk of benchctl's home, 5 GB are required"
     assert seen(free_disk_bytes=0).lacks(HostLimits(least_free_gb=0), 1024) == []
     needed = (1024 + 1024) * 2**20
     assert seen(free_memory_bytes=needed).lacks(HostLimits(), 1024) == []
     (memory,) = seen(free_memory_bytes=needed - 1).lacks(HostLimits(), 1024)
-    assert memory.endswith("2.1 GB are wanted for a node with a heap of 1024 MiB")
+    assert memory.endswith("2.1 GB are required for a node with a heap of 1024 MiB")
 
 
 class Clock:
@@ -96,7 +96,7 @@ def check(found: Callable[[], Snapshot], on_busy: BusyAction | None, clock: Cloc
     return said
 
 
-@pytest.mark.parametrize(("apart", "wanted"), [("", "4.3 GB are wanted"), ("--one-by-one", "2.1 GB")])
+@pytest.mark.parametrize(("apart", "wanted"), [("", "4.3 GB are required"), ("--one-by-one", "2.1 GB")])
 def test_nodes_that_are_up_together_need_memory_together(apart: str, wanted: str):
     (said,) = check(lambda: seen(free_memory_bytes=2 * GB), None, Clock(), apart=apart)
     assert wanted in said
@@ -112,7 +112,7 @@ def test_nodes_that_are_up_together_need_memory_together(apart: str, wanted: str
         (seen(others=other(0.21)), "other processes use 0.21 of 2 CPUs (java pid 7: 0.21)"),
         (seen(steal=0.02), ""),
         (seen(steal=0.03), "the hypervisor took 3%"),
-        (seen(free_memory_bytes=GB), "1.0 GB of memory are free, 4.3 GB are wanted"),
+        (seen(free_memory_bytes=GB), "1.0 GB of memory are free, 4.3 GB are required"),
         (seen(free_disk_bytes=GB), "1.0 GB are free on the disk"),
     ],
 )

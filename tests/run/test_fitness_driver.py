@@ -19,9 +19,9 @@ from redlines import SEARCH
 def test_a_calibration_that_is_stopped_leaves_no_server_behind():
     stop, told = threading.Event(), Told()
     stop.set()
-    with pytest.raises(BenchctlError, match="was ended before"):
+    with pytest.raises(BenchctlError, match="was interrupted"):
         calibrate(told, stop)
-    assert told.stages == ["calibration: what the driver itself costs"]
+    assert told.stages == ["calibration: overhead of the driver itself"]
     children = [child.cmdline() for child in psutil.Process().children()]
     assert not any("benchctl.load.floor_stub" in command for command in children)
 

@@ -74,7 +74,7 @@ def test_the_rule_that_ends_it_comes_first(tmp_path: Path):
     notes = Told()
     plan = make_plan(forks=50, stop=StopSpec(decided=True, budget_s=600.0))
     announce(Past(RunStore(tmp_path), HOST), plan, TRACK, notes)
-    assert notes.notes[0].startswith("ends when every effect")
+    assert notes.notes[0].startswith("ends when every row")
     assert len(notes.notes) == 2
 
 
@@ -161,12 +161,12 @@ def test_the_steps_of_a_run_and_what_they_take(tmp_path: Path):
         (home.indices / key.folder_name).mkdir()
     # What several runs need is prepared once.
     both = prepared(home, plan, plan, block_s=18.0)
-    assert both == ["steps: measure 20 forks", "in all about 3 min 00 s, downloads not counted"]
+    assert both == ["steps: measure 20 forks", "total: about 3 min 00 s, downloads not counted"]
     assert prepared(home, plan)[0] == "steps: measure 10 forks"
     decided = msgspec.structs.replace(plan, forks=50, stop=StopSpec(budget_s=60.0, decided=True))
     assert prepared(home, decided, block_s=18.0) == [
         "steps: measure up to 6 forks",
-        "in all about 54 s, downloads not counted",
+        "total: about 54 s, downloads not counted",
     ]
     built = msgspec.structs.replace(plan, forks=0, schedules=())
     assert "all index builds are in the cache" in prepared(home, built)[0]

@@ -53,7 +53,7 @@ def test_cpus_are_those_of_this_process():
     named = pin_of_form(RunForm(pin=f"node={second},driver={first}"), 1)
     assert named is not None
     assert (named.node, named.driver) == ((second,), (first,))
-    with pytest.raises(UsageError, match="cannot be had"):
+    with pytest.raises(UsageError, match="is not available"):
         pin_of_form(RunForm(pin=f"node={first},driver=4095"), 1)
 
 

@@ -137,7 +137,7 @@ def test_a_run_can_go_on_where_its_cpus_can_be_had():
     plan = make_plan(pin=PinSpec((0, 1), (2,)))
     assert pin_changes(plan, (0, 1, 2, 3)) == []
     assert pin_changes(make_plan(), (0,)) == []
-    assert pin_changes(plan, (0, 1)) == ["CPUs 2, which it was pinned to, cannot be had"]
+    assert pin_changes(plan, (0, 1)) == ["CPUs 2, which it was pinned to, are not available"]
 
 
 @needs_two

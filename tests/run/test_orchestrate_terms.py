@@ -171,11 +171,11 @@ def test_the_index_is_asked_once(tmp_path: Path):
 def test_what_no_term_hits_and_what_cannot_be_asked_is_told(tmp_path: Path):
     with pytest.raises(UsageError, match=r"no term of process\.name hits from 300 to 900 documents .* 200"):
         drawn(tmp_path, Node(), least=300, below=900)
-    with pytest.raises(BenchctlError, match=r"process\.name cannot be asked for: Text fields"):
+    with pytest.raises(BenchctlError, match=r"process\.name cannot be read: Text fields"):
         drawn(tmp_path / "none", Node(refuses=True))
     plan, track = planned()
     bench = Bench(Home(tmp_path), RunStore(tmp_path / "runs"), Observer(), cast("Any", None))
-    with pytest.raises(UsageError, match="the challenge makes its own"):
+    with pytest.raises(UsageError, match="the challenge creates its own"):
         with_terms(bench, msgspec.structs.replace(plan, origin="empty"), track, [])
 
 

@@ -173,7 +173,7 @@ def test_a_heap_that_no_node_has_need_not_fit_and_fills_no_index():
     assert building_heap_mb(large) == 350
 
 
-@pytest.mark.parametrize("reason", ["", "its node wrote none"])
+@pytest.mark.parametrize("reason", ["", "its node wrote none of its classes"])
 def test_all_variants_start_with_an_archive_of_classes_or_none(subject: Subject, reason: str):
     starts = Starts(Path("/starts"), Path("/scratch"))
     first = dataclasses.replace(subject, starts=starts)

@@ -77,7 +77,7 @@ def test_of_archives_of_classes_only_a_variants_own_is_a_flag(subject: Subject):
 
 
 def test_a_node_of_another_version_than_its_archive_is_told(subject: Subject):
-    with pytest.raises(BenchctlError, match=r"the archive is 8\.11\.0, its node says 8\.12\.0"):
+    with pytest.raises(BenchctlError, match=r"the archive is 8\.11\.0, its node reports 8\.12\.0"):
         facts(subject, version="8.12.0")
 
 
@@ -109,7 +109,7 @@ def test_a_node_that_cannot_read_its_copy_leads_to_the_damaged_build(subject: Su
         )
     several = dataclasses.replace(subject, index=builds[0], more_builds=(builds[1],))
     unread = several._damaged("es died")
-    assert unread.message == "es died; the prepared index is whole, this copy of it was not"
+    assert unread.message == "es died; the prepared index is intact, but this copy of it was damaged"
     (builds[1].data / "_state").mkdir()
     (builds[1].data / "_state" / "segments_1").write_bytes(b"unknown")
     told = several._damaged("es died")

@@ -142,7 +142,7 @@ def test_forks_of_a_variant_that_was_given_up_are_no_time_to_come() -> None:
 
 def test_a_block_that_does_not_fit_is_not_begun_but_the_first_is() -> None:
     log: list[Any] = []
-    assert "time was up" in go([Made("a", "xy", 3, log)], left_s=lambda: -1.0)
+    assert "time budget was used up" in go([Made("a", "xy", 3, log)], left_s=lambda: -1.0)
     assert [block for block, *_ in forks(log)] == [0, 0]
 
 
@@ -204,7 +204,7 @@ def test_what_is_known_before_the_first_block_needs_none() -> None:
 def test_forks_for_evidence_are_run_although_the_time_is_up() -> None:
     log: list[Any] = []
     runs = [Made("a", "x", 3, log), Made("b", "x", 3, log, extra=1), Made("c", "x", 1, log, extra=2)]
-    assert "time was up after 1 block" in go(runs, left_s=lambda: -1.0)
+    assert "time budget was used up after 1 block" in go(runs, left_s=lambda: -1.0)
     assert sorted(forks(log)) == [
         (0, "a", "x"), (0, "b", "x"), (0, "c", "x"), (1, "c", "x"), (2, "c", "x"), (3, "b", "x"),
     ]  # fmt: skip
@@ -241,4 +241,4 @@ def test_what_stood_in_for_a_data_stream_is_said_once_a_variant() -> None:
     one, two = (msgspec.structs.replace(boot, stand_ins=names) for names in (("a",), ("b", "a")))
     assert stand_in_caveats(make_fork("os", 0, boots=(boot,))) == ()
     (text,) = stand_in_caveats(make_fork("es", 0, boots=(one, two)))
-    assert text.endswith("plain indices stand in for a, b")
+    assert text.endswith("plain indices replace a, b")

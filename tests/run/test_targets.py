@@ -220,7 +220,7 @@ def test_one_index_at_most_is_made_on_a_cluster():
     several = msgspec.structs.replace(single, indices=(*single.indices, Index("more", IndexBody())))
     templated = msgspec.structs.replace(single, templates=(Template("t", "component", {}),))
     for wanted in (several, templated, msgspec.structs.replace(single, data_streams=("s",))):
-        with pytest.raises(UsageError, match="`fill: true` makes one index, and track 'big5' wants"):
+        with pytest.raises(UsageError, match="`fill: true` creates one index, but track 'big5' has"):
             refuse_filling(wanted, places(wanted))
 
 
@@ -230,8 +230,8 @@ def caveats(found: TargetSubject, documents: int = 20_000) -> str:
 
 def test_what_is_always_doubtful_about_a_cluster_is_said():
     assert caveats(subject()) == (
-        "es was not filled by this run: it is unknown if its 20,000 documents are the track's corpus; "
-        "es was asked every operation before its first task, to compare the answers"
+        "es was not filled by this run: it is unknown whether its 20,000 documents are the track's corpus; "
+        "every operation ran on es before its first task, to compare results"
     )
 
 
@@ -253,14 +253,14 @@ def test_other_numbers_of_documents_are_said():
         ),
         (
             Endpoint(("http://search-1:9200",), Auth.bearer("t"), verify=False),
-            ("not on this host", "travelled unencrypted"),
+            ("not on this host", "sent unencrypted"),
         ),
         (Endpoint(("http://127.0.0.1:1",), Auth.bearer("t")), ()),
         (Endpoint(("https://127.0.0.1:1",)), ()),
     ],
 )
 def test_the_way_to_a_cluster_is_said_where_it_matters(endpoint: Endpoint, said: tuple[str, ...]):
-    known = ("not on this host", "certificate was not checked", "travelled unencrypted")
+    known = ("not on this host", "certificate was not checked", "sent unencrypted")
     text = caveats(subject(endpoint))
     assert tuple(one for one in known if one in text) == said
 

@@ -27,7 +27,11 @@ def docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
 def command_help(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Yield line and text of docstrings of commands, which their help prints."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name.endswith(("_command", "_group")):
+        if (
+            isinstance(node, ast.FunctionDef)
+            and node.decorator_list
+            and node.name.endswith(("_command", "_group"))
+        ):
             yield node.lineno, ast.get_docstring(node) or ""
 
 

@@ -153,7 +153,7 @@ def test_what_is_given_elsewhere_is_not_swept_as_well():
 
 def test_a_running_cluster_stays_as_it_is():
     live = msgspec.structs.replace(OS, name="live", target=TargetSpec(("http://search-1:9200",)))
-    with pytest.raises(UsageError, match="'live' is a cluster that runs already"):
+    with pytest.raises(UsageError, match="'live' is a running cluster"):
         planned("heap=1g,2g", variants=(live,))
     assert len(planned("clients=1,2", variants=(live,)).schedules) == 2
 

@@ -288,11 +288,11 @@ def test_remarks_are_of_the_challenges_and_operations_that_are_run(tmp_path: Pat
     track = small(tmp_path, {"operations": operations, "challenges": challenges})
     (first, second) = (track.remarks_on(track.challenges[name]) for name in ("first", "second"))
     assert [remark.partition(": ")[2][:28] for remark in first] == [
-        "$.operations[0]: 'clients' m", "$.challenges[0].schedule[0]:",
+        "$.operations[0]: 'clients' h", "$.challenges[0].schedule[0]:",
     ]  # fmt: skip
     assert first[1].endswith("(2 more places)")
     assert [remark.partition(": ")[2][:28] for remark in second] == [
-        "$.operations[1]: 'clients' m", "$.challenges[1].schedule[0]:",
+        "$.operations[1]: 'clients' h", "$.challenges[1].schedule[0]:",
     ]  # fmt: skip
     assert len(track.remarks_on(*track.challenges.values())) == 2
     # Runs keep them, and files of challenges do not have them.

@@ -115,7 +115,7 @@ def test_comments_and_misplaced_keys_are_passed_over_where_rally_does(tmp_path: 
     document, _ = read(tmp_path, a_json='{"name": "x",\n"misplaced-key": 2}')
     assert convert(raw, Thing, document, "$") == Thing("x")
     assert [str(remark) for remark in document.remarks] == [
-        f"{tmp_path}/a.json: $: 'misplaced-key' means nothing here and is passed over"
+        f"{tmp_path}/a.json: $: 'misplaced-key' has no meaning here and is ignored"
     ]
     with pytest.raises(UsageError, match="'misplaced-key'"):
         convert(raw, Thing, Document("own.json"), "$")

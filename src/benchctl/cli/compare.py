@@ -117,8 +117,8 @@ def compare_command(
 
     SIDES such as `es os` are compared by their newest comparable results; the first is the baseline. A side
     is a variant (es), a version (es@8.11.0), a run (RUN, or RUN:es where it has several variants) or a tag
-    (tag:NAME, tag:NAME:es). A run alone stands for its variants. With two or more --run, one variant stands
-    for its results in each of them.
+    (tag:NAME, tag:NAME:es). A run alone means all its variants. With
+    two or more --run, one variant means its results in each of them.
     """
     check_html(html, output_format)
     archive = Archive(require_runs(runs_folder, *sides, *runs), runs)

@@ -68,7 +68,7 @@ class Measures:
             chosen = [entry for name in names for entry in self._of_name(name)]
         elif self.metrics or self.quantiles:
             raise UsageError(
-                "red-line searches are compared by the loads that they found",
+                "red-line searches are compared by the rates that they found",
                 hint="remove --metric and --quantile",
             )
         compared_as = COMPARED_AS[self.diff or plan.diff]
@@ -252,7 +252,7 @@ def _all_forks(side: Side) -> tuple[ForkRecord, ...]:
 
 def _with_quantiles(archive: Archive, side: Side, quantiles: Collection[float]) -> Side:
     asked = " and ".join(percentile(quantile) for quantile in quantiles)
-    hint = f"the summaries hold --quantile {_SUMMARISED}; all others need the samples of every fork"
+    hint = f"summaries contain --quantile {_SUMMARISED}; other quantiles need the samples of every fork"
     forks = []
     by_block = {fork.block: fork for fork in side.forks}
     for source in fork_sources(archive.folder_of(side.run), side.forks):

@@ -126,7 +126,7 @@ def _busy(seen: Snapshot, other_java: Sequence[str], pid: int | None) -> _Check:
     busy = seen.noise()
     if pid:
         busy.append(f"another benchctl is measuring: {process_words(pid)}")
-    java = [f"other Java processes are up: {', '.join(other_java)}"] if other_java else []
+    java = [f"other Java processes are running: {', '.join(other_java)}"] if other_java else []
     found = "; ".join([*(busy or [others or f"the CPUs are {seen.busy:.0%} busy"]), *java])
     advice = "stop other processes, or use: benchctl run --on-busy wait" if busy or java else ""
     return _Check("busy", found, advice, is_fit=not busy)
@@ -154,12 +154,12 @@ def _check_hosts(file: Path, output_format: TableFormat) -> None:
     hosts = load_hosts(file)
     hosts.check_address()
     if not hosts.load:
-        raise UsageError(f"{file} names no host but this one", hint="use: benchctl doctor")
+        raise UsageError(f"{file} lists only this host", hint="use: benchctl doctor")
     # Dask takes a second to load, and is there only where hosts are.
     from benchctl.hosts import pool  # noqa: PLC0415 - see above
 
     rows: list[tuple[object, ...]] = []
-    hints = ["the table says why"]
+    hints = ["the table shows the reasons"]
     with pool.HostSession(hosts) as session:
         for name in hosts.load:
             if name in session.missing:

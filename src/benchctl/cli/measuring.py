@@ -131,7 +131,7 @@ def plan_lines(plan: Plan, track: Track) -> tuple[str, ...]:
     lines = [] if plan.track_source is None else [plan.track_source.text]
     lines += [*track_remarks(plan), *rate_lines(plan)]
     if plan.index_builds > 1:
-        lines.append(f"{plan.index_builds} index builds of every variant, which forks take in turn")
+        lines.append(f"{plan.index_builds} index builds per variant, which forks use in turn")
     generated = plan.origin == "prepared" and plan.micro is None and not plan.corpus.files
     if generated and needs_documents(plan.variants) and track.name != plan.corpus.generator:
         lines.append(
@@ -232,5 +232,5 @@ def conclude(
     if failing:
         raise BenchctlError(
             f"every request failed in {', '.join(failing)}; the tables show the rest",
-            hint=f"its notes say why: benchctl show {name} --notes",
+            hint=f"see the reasons with: benchctl show {name} --notes",
         )

@@ -216,7 +216,7 @@ def resume_command(name: str, budget_s: float | None, runs_folder: Path | None, 
 @click.option(
     "--until-decided",
     is_flag=True,
-    help="End when every difference is faster, slower, different or equal. Not of experiments.",
+    help="Stop when every row has a verdict. Not for experiments.",
 )
 @_budget
 @_how
@@ -288,5 +288,5 @@ def _whole_of_run(home: Home, folder: RunFolder) -> Whole | None:
         return None  # whoever goes on with it says what is wrong
     whole: Whole | None = hook("whole")(home, "", tags)
     if whole is not None:
-        note(f"run {folder.path.name} is part of {whole.title}, all of which is continued")
+        note(f"run {folder.path.name} is part of {whole.title}, which is continued as a whole")
     return whole

@@ -91,7 +91,7 @@ def rm_command(names: tuple[str, ...], runs_folder: Path | None, *, force: bool)
         if who := _referring(folder, references):
             raise BenchctlError(
                 f"{who} refers to run {folder.path.name}",
-                hint="with --force it is deleted all the same, and its figures are missing there",
+                hint="--force deletes it anyway; its values are then missing there",
             )
     for folder in folders.values():
         say(f"{folder.path.name} deleted, {mebibytes(_remove(folder))}")
@@ -131,7 +131,7 @@ def prune_command(keep: int | None, age_s: float | None, runs_folder: Path | Non
         if folder.writer():
             kept["being measured"] += 1
         elif _referring(folder, references):
-            kept["referred to"] += 1
+            kept["referenced"] += 1
         elif record.tags:
             kept["tagged"] += 1
         else:
@@ -153,8 +153,8 @@ def _references(home: Home) -> dict[str, str]:
     found = {run: who for references in hooks("references") for run, who in references(home, unread.append)}
     if unread:
         raise BenchctlError(
-            f"it is not known which runs are still referred to: {unread[0]}",
-            hint="mend or delete what cannot be read; `benchctl runs rm --force` does not ask",
+            f"cannot determine which runs are still referenced: {unread[0]}",
+            hint="repair or delete the unreadable file; `benchctl runs rm --force` skips this check",
         )
     return found
 

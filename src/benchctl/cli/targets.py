@@ -127,7 +127,7 @@ def read_targets(form: RunForm) -> tuple[VariantSpec, ...]:
     if form.allow_writes and any(target.fill for target in targets.values()):
         raise UsageError(
             "--allow-writes cannot be used with a target of `fill: true`",
-            hint="a challenge that makes the index finds none; one that only reads needs it filled",
+            hint="remove one: a challenge that creates the index does not need it filled",
         )
     by_variable: dict[str, str] = {}
     for name in targets:
@@ -158,13 +158,13 @@ def _endpoint(name: str, target: TargetSpec, environ: Mapping[str, str]) -> Endp
         path = Path(target.file)
         entries = _read_entries(path)
         if name not in entries:
-            raise UsageError(f"{path} has no target '{name}'", hint="put it back, or start a new run")
+            raise UsageError(f"{path} has no target '{name}'", hint="restore it, or start a new run")
         entry = entries[name]
         if read_hosts(entry.url) != target.hosts:
             # The credentials of the new address are nothing for the old one.
             raise UsageError(
-                f"{path}: {name} was at {','.join(target.hosts)} and is elsewhere now",
-                hint="put the address back, or start a new run",
+                f"{path}: {name} was at {','.join(target.hosts)} and now has another address",
+                hint="restore the address, or start a new run",
             )
         ca = _certificates(path.parent / expanded(entry.ca), f"{path}: {name}: ca") if entry.ca else None
     proxy = read_proxy(entry.proxy) if entry.proxy else None
@@ -207,7 +207,7 @@ def _auth(name: str, given: Mapping[str, str], where: str, environ: Mapping[str,
             found.get("session-token", ""),
         )
     raise UsageError(
-        f"the credentials of {name} in {where if given else 'the environment'} are "
+        f"unusable credentials of {name} in {where if given else 'the environment'}: "
         f"{' and '.join(sorted(kinds))}",
         hint="give user and password, api-key, bearer, or for AWS access-key, secret-key and region",
     )
@@ -240,7 +240,7 @@ def with_answers(plan: Plan, environ: Mapping[str, str]) -> Plan:
         label = spec.name.partition("@")[0]
         if label in ENGINE_WORDS and canonical_engine(label) != facts.engine:
             raise UsageError(
-                f"the target '{spec.name}' is {facts.engine} {facts.version}",
+                f"the target '{spec.name}' runs {facts.engine} {facts.version}",
                 hint="choose another name for it",
             )
         return msgspec.structs.replace(spec, engine=facts.engine, version=facts.version)

@@ -115,7 +115,7 @@ def new_command(
         made = capture(client, facts, index, folder, docs=docs, queries=queries, progress=progress)
     say(f"{folder}: {made.documents:,} of {made.held:,} documents; searches: {', '.join(queries)}")
     for left_out in made.left_out:
-        note(f"the setting {left_out} is left out: it belongs to the cluster")
+        note(f"the setting {left_out} is omitted: it belongs to the cluster")
     quoted = shlex.quote(str(folder))
     say(f"Look at it: benchctl track show {quoted}")
     say(f"Run it: benchctl run --track-path {quoted}")
@@ -129,8 +129,8 @@ def new_command(
 def trust_command(path: str) -> None:
     """Allow a track's Python plug-in to run.
 
-    Trust ends when one of its files changes. A plug-in is a program: it can do whatever you can. Read the
-    files that are named first.
+    Trust ends when one of its files changes. A plug-in is a program: it can do whatever you can.
+    Review the listed files first.
     """
     code = _existing(path)
     Consent(resolve_home()).remember(code)
@@ -150,7 +150,7 @@ def _existing(path: str) -> Code:
     code = read_code(find_track(path).parent)
     if code is None:
         raise UsageError(
-            f"the track at {path} has no Python plug-in", hint="one is called track.py or workload.py"
+            f"the track at {path} has no Python plug-in", hint="a plug-in is a file track.py or workload.py"
         )
     return code
 
@@ -171,9 +171,9 @@ def _echo_needs(path: str, track: Track, challenges: Collection[Challenge]) -> N
     code = read_code(find_track(path).parent)
     if code is not None:
         trusted = Consent(resolve_home()).is_remembered(code)
-        how = "you trust it" if trusted else "with --trust, or after `benchctl track trust`"
+        how = "(trusted)" if trusted else "with --trust, or after `benchctl track trust`"
         say(f"plug-in {code.digest[:12]}: {code.describe()}")
-        say(f"nothing of it was executed; `benchctl run` does so: {how}")
+        say(f"not executed here; `benchctl run` executes it {how}")
 
 
 # Checking a track, and seeing what it would do.
@@ -379,15 +379,15 @@ def corpus_group() -> None:
 
 
 @corpus_group.command("generate")
-@click.option("--docs", type=AmountType(COUNT), default="1m", show_default=True, help="How many documents.")
+@click.option("--docs", type=AmountType(COUNT), default="1m", show_default=True, help="Number of documents.")
 @click.option(
     "--generator",
     type=click.Choice(list(GENERATORS)),
     default="big5",
     show_default=True,
-    help="Of which kind.",
+    help="Kind of documents.",
 )
-@click.option("--seed", type=int, default=1, show_default=True, help="Another seed, other documents.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Random seed of the documents.")
 @measuring_options
 def generate_command(
     docs: int, generator: GeneratorName, seed: int, *, on_busy: BusyAction | None, quiet: bool
@@ -411,7 +411,7 @@ def generate_command(
 @click.option(
     "--track", "track_path", metavar="PATH", required=True, help="The track whose corpora these are."
 )
-@click.option("--from", "source", metavar="URL", help="Where the files are, instead of where the track says.")
+@click.option("--from", "source", metavar="URL", help="URL of the files, instead of the track's.")
 @param_options
 @click.option("-q", "--quiet", is_flag=True, help="Print the result only.")
 def fetch_command(

@@ -181,7 +181,7 @@ def _of_requests(summary: TaskSummary) -> str:
     if summary.unsupported is not None:
         return "unsupported"
     if summary.service_time is None:
-        return "no answer"
+        return "no response"
     if summary.service_time.p90 is None:
         return f"{sum(summary.failures.values())} of its requests failed"
     return f"{summary.service_time.p90 / 1e6:.2f} ms"
@@ -193,7 +193,7 @@ def _of_operations(summary: TaskSummary) -> str:
         return f"failed ({'; '.join(summary.failure_reasons)})"
     if summary.mean_ns is not None:
         return f"{summary.mean_ns:,.4g} ns"
-    return "no figure" if summary.throughput_per_s is None else f"{summary.throughput_per_s:,.4g}/s"
+    return "no value" if summary.throughput_per_s is None else f"{summary.throughput_per_s:,.4g}/s"
 
 
 def _redline(summary: TaskSummary) -> str:

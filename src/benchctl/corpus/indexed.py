@@ -130,7 +130,7 @@ def _streams(new: Callable[[], _Decompressor], file: IO[bytes]) -> Iterator[byte
                 chunk = decompressor.unused_data
                 decompressor = new()
     if not is_whole:
-        raise DamageError("it ends in the middle")
+        raise DamageError("it is truncated")
 
 
 def _zip(file: IO[bytes]) -> Iterator[bytes]:
@@ -270,7 +270,7 @@ def index_file(
     if index is not None:
         return index
     _facts(path)
-    with disk_errors(f"keep what is known of {path} in {kept.parent}"):
+    with disk_errors(f"save the line index of {path} in {kept.parent}"):
         kept.parent.mkdir(parents=True, exist_ok=True)
         with locked(kept.with_suffix(".lock")):
             index = _load(kept, path)  # another process may have read it

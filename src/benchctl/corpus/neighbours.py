@@ -72,7 +72,7 @@ def read_neighbours(
     wrong = (numbers < -1) | (numbers >= (math.inf if documents is None else documents))
     if wrong.any():
         raise UsageError(
-            f"{path}: neighbour {numbers[wrong][0]} is none of the corpus's vectors",
+            f"{path}: neighbour {numbers[wrong][0]} is not a vector of the corpus",
             hint="give the file of the neighbours in this corpus, or calculate-recall: false",
         )
     return numbers

@@ -167,9 +167,9 @@ def not_found(corpus: Corpus, documents: Documents, folders: Sequence[Path]) -> 
 
 _ADVICE = Advice(
     unreachable="check the network and its proxy settings",
-    refused="check where the corpus is to come from: the track's base-url, or --from",
-    unfinished="try again: they are kept, and the next attempt continues from there",
-    other_size="it is another file than the track means: check base-url and compressed-bytes",
+    refused="check the source of the corpus: the track's base-url, or --from",
+    unfinished="try again: the next attempt continues where this one ended",
+    other_size="it is not the file that the track declares: check base-url and compressed-bytes",
 )
 
 
@@ -272,7 +272,7 @@ def open_file(file: CorpusFile, home: Home, *, start: int = 0, stop: int | None 
         raise BenchctlError(
             f"{path} was changed since the run was planned: its documents have SHA-256 {index.sha256[:12]}, "
             f"not {file.sha256[:12]}",
-            hint="put the old file back, or plan a new run",
+            hint="restore the old file, or start a new run",
         )
     lines = 2 if file.has_actions else 1
     yield from read_lines(index, home, ((first * lines, last * lines) for first, last in selected))
@@ -324,20 +324,20 @@ def local_file(
     file = index_file(path, home, progress)
     if file.first_empty is not None:
         raise UsageError(
-            f"line {file.first_empty + 1:,} of {path} is empty", hint="a file of documents has one a line"
+            f"line {file.first_empty + 1:,} of {path} is empty", hint="expected one document per line"
         )
     first = b"".join(read_lines(file, home, [(0, 1)])) if file.lines else b"{}"
     if not first.lstrip().startswith(b"{"):
         raise UsageError(
             f"the first line of {path} is not a JSON object",
-            hint=f"a file of documents has one a line, in UTF-8; it may be packed as {', '.join(SUFFIXES)}",
+            hint=f"expected one document per line, in UTF-8, optionally compressed as {', '.join(SUFFIXES)}",
         )
     has_actions = _is_action(first) if has_actions is None else has_actions
     held, rest = divmod(file.lines, 2 if has_actions else 1)
     if rest:
         raise UsageError(
             f"{path} has {file.lines:,} lines: the last action line is without a document",
-            hint="with actions, every document is two lines: what to do, and the document",
+            hint="with action lines, every document takes two lines: the action and the document",
         )
     if docs is not None and docs > held:
         raise UsageError(f"{path} holds {held:,} documents, fewer than the {docs:,} that are required")

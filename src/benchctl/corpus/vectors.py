@@ -65,7 +65,7 @@ class Vectors:
             raise UsageError(
                 f"{self.name}: vector {start + int(np.argmin(finite)):,}, counted from 0, "
                 "has a value that is infinite or not a number",
-                hint="no engine takes it: repair the file",
+                hint="engines reject it: repair the file",
             )
         return rows
 

@@ -63,7 +63,7 @@ def ask(client: SearchClient, operation: Operation, index_name: str) -> Answer:
         )
     if isinstance(operation, Search | ScrollSearch | PaginatedSearch | CompositeAgg):
         return _search(client, operation, index, first_page(operation))
-    raise TypeError(f"answers of {type(operation).__name__} are not compared")
+    raise TypeError(f"results of {type(operation).__name__} are not compared")
 
 
 def first_page(operation: Search | ScrollSearch | PaginatedSearch | CompositeAgg) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def _search(client: SearchClient, operation: Asking, index: str, asked: Mapping[
             return Answer(unsupported=err.reason)
         return Answer(failed=err.reason)
     except msgspec.ValidationError as err:
-        return Answer(failed=f"the answer has another form than an engine's: {err}")
+        return Answer(failed=f"the response does not have the expected form: {err}")
     return answer_of(asked, found)
 
 

@@ -20,7 +20,7 @@ from benchctl.results.plan import EngineName
 TOO_DEEP = "its JSON is nested too deeply to be read"
 """No engine answers like this, but whatever listens in its place may."""
 
-_NO_JSON = "its answer is not JSON"
+_NO_JSON = "its response is not JSON"
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ class NodeRequestError(BenchctlError):
     """The refusal of a request by a node, or the lack of an answer."""
 
     def __init__(self, request: str, status: int, reason: str, *, trouble: Trouble | None = None) -> None:
-        answer = f"was answered with status {status}" if status else "got no answer"
+        answer = f"got status {status}" if status else "got no response"
         super().__init__(f"{request} {answer}: {reason}")
         self.request = request
         self.status = status  # HTTP status; 0 when there was no answer
@@ -221,7 +221,7 @@ class SearchClient:
         try:
             return msgspec.convert(answer, form, strict=False)
         except msgspec.ValidationError as err:
-            reason = f"the answer has another form than an engine's: {err}"
+            reason = f"the response does not have the expected form: {err}"
             raise NodeRequestError(f"GET {path}", status, reason) from err
 
     def _answer(

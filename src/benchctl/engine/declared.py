@@ -44,8 +44,8 @@ def refusal(what: str, reason: str, given: Mapping[str, Any]) -> BenchctlError:
         )
     return BenchctlError(
         f"the node refuses {what}: {reason}",
-        hint="measure a distribution that has what it asks for (distribution:PATH|URL of its variant; the "
-        "usual ones carry the core modules only), or change the track",
+        hint="use a distribution with the required modules (distribution:PATH|URL of its variant; the "
+        "default ones have the core modules only), or change the track",
     )
 
 
@@ -163,8 +163,8 @@ def try_out(client: SearchClient, wanted: Places) -> None:
             if err.status != HTTPStatus.BAD_REQUEST:
                 raise
             raise BenchctlError(
-                f"it does not make '{name}': {err.reason}",
-                hint="see to its templates: --allow-writes leaves the cluster's own as they are",
+                f"it rejects '{name}': {err.reason}",
+                hint="check its templates: --allow-writes does not change the cluster's own",
             ) from err
         try:
             made = client.read(path, dict[str, dict[str, Any]], params={"flat_settings": "true"})

@@ -209,7 +209,7 @@ def _named_url(spec: VariantSpec, version: str) -> str:
     if machine not in site.machines:
         raise UsageError(
             f"variant '{spec.name}': {spec.engine} has no '{spec.distribution}' archive for {machine}",
-            hint=f"benchctl knows those for {' and '.join(site.machines)}; give another as distribution:PATH",
+            hint=f"available for {' and '.join(site.machines)}; give another as distribution:PATH",
         )
     path = site.paths[check_named(spec.distribution or "", spec.engine)]
     return (
@@ -228,7 +228,7 @@ def _named_sha512(spec: VariantSpec) -> str:
     if status in ABSENT:
         raise UsageError(
             f"variant '{spec.name}': no such version: {shown(parts)}: HTTP {status}",
-            hint="see the versions that its makers list",
+            hint="see the versions that its publisher lists",
         )
     if status != HTTPStatus.OK:
         raise BenchctlError(f"cannot download {shown(parts)}: HTTP {status}", hint=f"try later, or {advice}")
@@ -329,7 +329,7 @@ OF_NODES = ("data", "logs")
 """Folders of a distribution that nodes write to."""
 RUNTIME = "jdk"
 """Folder of a distribution with its own Java runtime, if it brings one."""
-_INCOMPLETE = "the distribution is incomplete or a mixture: get it afresh"
+_INCOMPLETE = "the distribution is incomplete or mixed up: download it again"
 _OTHER: dict[EngineName, EngineName] = {"elasticsearch": "opensearch", "opensearch": "elasticsearch"}
 
 
@@ -502,7 +502,7 @@ def _identify(root: Path, engine: EngineName, sha256: str, source: str) -> _Mani
         contents = f"it is {other}" if (root / "bin" / other).is_file() else f"it has no bin/{engine}"
         raise UsageError(
             f"{source} is not a distribution of {engine}: {contents}",
-            hint="give the archive that its makers publish, or the directory with its bin, config and lib",
+            hint="give the published archive, or the directory with its bin, config and lib",
         )
     version = _library_version(root, engine, source)
     lucene = _library_version(root, "lucene-core", source)

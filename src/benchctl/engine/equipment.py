@@ -135,7 +135,7 @@ def _properties(top: Path, asked: str) -> dict[str, str]:
         except FileNotFoundError as err:
             raise UsageError(
                 f"{asked} is not a plug-in: it has no {_DESCRIPTOR}",
-                hint="give the zip file that its makers publish",
+                hint="give the published zip file",
             ) from err
     return _parsed(text)
 
@@ -211,7 +211,7 @@ def with_painless(home: Home, original: Installation, progress: Progress) -> Ins
         raise BenchctlError(
             f"module {_PAINLESS} is of build {commit or 'unknown'}, not of {original.root}'s build "
             f"{expected or 'unknown'}",
-            hint="use the distribution that Maven has, or a full one: distribution:official",
+            hint="use the distribution from Maven Central, or a full one: distribution:official",
         )
     classes = [match for name in jar_entries(archives[own].path) if (match := _PLUGIN_CLASS.fullmatch(name))]
     if len(classes) != 1:
@@ -297,7 +297,7 @@ def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Instal
         if name in put:
             raise UsageError(
                 f"{put[name][0].asked} and {jar.asked} would both replace lib/{name}",
-                hint="remove one; jars are added to those of what a variant extends",
+                hint="remove one; a variant inherits the jars of the variant it extends",
             )
         with disk_errors(f"read {jar.path}"):
             put[name] = (jar, digest(jar.path, "sha256"))
@@ -316,7 +316,7 @@ def with_jars(home: Home, original: Installation, jars: Sequence[Jar]) -> Instal
             if digest(place, "sha256") != sha256:
                 raise BenchctlError(
                     f"{jar.path} changed while it was put into {original.engine} {original.version}",
-                    hint="start again when it is built",
+                    hint="start again when the build has finished",
                 )
 
     root = derived(home, original, ("jars", facts), change)

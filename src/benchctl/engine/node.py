@@ -294,7 +294,8 @@ class Node:
             # One that had to be killed may have been about to write it, and a script may be learnt next time.
             by_chance = self._process.was_killed or self.manner == "script"
             self._archive.keep(
-                self.archive_to, ruled_out(self.command) or ("" if by_chance else "its node wrote none")
+                self.archive_to,
+                ruled_out(self.command) or ("" if by_chance else "its node wrote no archive"),
             )
 
     def __enter__(self) -> Self:
@@ -317,7 +318,9 @@ class Node:
                 if self._archive is not None and by_itself:
                     self._archive.refuse(NEVER_STARTED)
                 if err.hint == UNKNOWN_HINT and by_itself and self._forget_start():
-                    hint = f"{UNKNOWN_HINT}; try again: how it starts is learnt again; or use start:script"
+                    hint = (
+                        f"{UNKNOWN_HINT}; try again, with its start command read again, or use start:script"
+                    )
                     raise BenchctlError(err.message, hint=hint) from err
                 raise
             stack.pop_all()
@@ -348,7 +351,7 @@ class Node:
         while not ports.exists():
             self.check_alive(when="before it was ready")
             if patience.is_over():
-                raise self._late("was not ready: it listens nowhere", patience)
+                raise self._late("was not ready: it opened no port", patience)
             with self._lock:
                 self._process.wait(POLL_S)
         with disk_errors(f"read {ports}"):
@@ -375,7 +378,7 @@ class Node:
             BenchctlError: If the node died or refused, or they make no progress; with the reason.
         """
         shards = f"the shards of index '{index}'" if index else "its shards"
-        what = f"never got {shards} ready"
+        what = f"did not start {shards}"
         patience, problem = self._patience(), ""
         while True:
             try:
@@ -531,7 +534,10 @@ class Node:
             return "", _KILLED_HINT
         if now > self._oom_kills:
             return "memory ran out, and the kernel killed a process for it", _OUT_OF_MEMORY_HINT
-        return "", "killed by neither benchctl nor the kernel, which had free memory: find the other killer"
+        return (
+            "",
+            "killed neither by benchctl nor for lack of memory: check what else kills processes on this host",
+        )
 
 
 def _oom_kills(vmstat: Path) -> int | None:

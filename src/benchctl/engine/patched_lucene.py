@@ -157,7 +157,7 @@ def build_diff(
     """
     with disk_errors(f"read {path}"):
         if not path.is_file():
-            raise UsageError(f"there is not a diff {path}", hint="make one with: git diff > FILE.diff")
+            raise UsageError(f"no such diff: {path}", hint="make one with: git diff > FILE.diff")
         content = read_file(path, _MOST_DIFF_BYTES)
     compiler = fetch_compiler(home, jdk, progress)
     with staging(home.artifacts, f"build the Lucene of {path}") as folder:
@@ -252,7 +252,7 @@ class _Sources:
             return modules[0]
         raise UsageError(
             f"{name} is of no module of Lucene {self._library.lucene} in lib/",
-            hint=f"those there: {', '.join(self._library.jars)}",
+            hint=f"available: {', '.join(self._library.jars)}",
         )
 
     def text(self, artifact: str, entry: str) -> str | None:
@@ -367,13 +367,15 @@ def replace_entries(
     """
     version, _, attributes = read_entry(original, _MANIFEST).partition(b"\n")
     if not version.startswith(b"Manifest-Version:"):
-        raise BenchctlError(f"the manifest of {original} is none")
+        raise BenchctlError(f"the manifest of {original} is invalid")
     contents = {**classes, _MANIFEST: b"\n".join((version, marker.encode(), attributes))}
     with zipfile.ZipFile(original) as source, zipfile.ZipFile(target, "w") as packed:
         for entry in source.infolist():
             name = entry.filename
             if name.startswith("META-INF/versions/") and name.split("/", 3)[-1] in classes:
-                raise BenchctlError(f"{original} has {name}, which newer Javas use instead of the change")
+                raise BenchctlError(
+                    f"{original} has {name}, which newer Java versions use instead of the change"
+                )
             if name not in without:
                 _store(packed, entry, contents.pop(name) if name in contents else source.read(entry))
         for name, content in sorted(contents.items()):

@@ -426,7 +426,7 @@ def prepare_page_cache(data: Path, wanted: PageCache) -> float | None:
     share = resident_share(data)
     if wanted == "cold" and share > _MOST_RESIDENT:
         raise BenchctlError(
-            f"{100 * share:.0f}% of {data} stays in the page cache although the kernel was asked to drop it",
+            f"{100 * share:.0f}% of {data} stays in the page cache although it was to be dropped",
             hint="remove --page-cache, or set BENCHCTL_HOME to a directory on a disk",
         )
     return share
@@ -590,7 +590,7 @@ def _facts(
         )
     most = key.segments * client.primary_shards(name)
     if len(segments) > most:
-        raise BenchctlError(f"the force-merge left {len(segments)} segments, {most} were asked for")
+        raise BenchctlError(f"the force-merge left {len(segments)} segments, {most} were requested")
     report = IngestReport(
         documents=sent.documents,
         body_bytes=sent.body_bytes,

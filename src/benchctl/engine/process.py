@@ -257,7 +257,7 @@ class NodeProcess:
             while not self._group and self._status is None and self._listen(KILL_WAIT_S):
                 pass
             if not self._group:
-                self._raise_unstarted("no response from the process that keeps it")
+                self._raise_unstarted("no response from its keeper process")
         except BaseException:
             self._close()
             raise
@@ -349,7 +349,7 @@ class NodeProcess:
         if not self._wait_gone(KILL_WAIT_S):
             raise BenchctlError(
                 f"processes of group {self._group} survive being killed",
-                hint="they hang in the kernel, most likely on a file system that does not answer",
+                hint="they hang in the kernel, most likely on a file system that does not respond",
             )
 
     def _close(self) -> None:

@@ -211,7 +211,7 @@ def check_flag(engine: EngineName, flag: str) -> str:
         )
     if (shown := without_secrets(flag)) != flag:
         raise UsageError(
-            f"the JVM flag {shown} seems to hold a secret",
+            f"the JVM flag {shown} seems to contain a secret",
             hint="variants are recorded with their runs and printed in reports",
         )
     return flag
@@ -266,7 +266,7 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
 
     Raises:
         UsageError: If a variable names a node's folder, which is reserved; holds JVM flags, which would
-            bypass the record of a run's flags; has no valid name; or seems to hold a secret.
+            bypass the record of a run's flags; has no valid name; or seems to contain a secret.
     """
     for name in variables:
         if name in _OWN_VARIABLES:
@@ -276,7 +276,7 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
             )
         if name in _FLAG_VARIABLES:
             raise UsageError(
-                f"the variable {name} would pass JVM flags by the record of the run",
+                f"the variable {name} would pass JVM flags that the run does not record",
                 hint="give flags as jvm:, and the heap as heap:",
             )
         if not _VARIABLE.fullmatch(name):
@@ -286,7 +286,7 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
             )
         if _TELLING.search(name):
             raise UsageError(
-                f"the variable {name} seems to hold a secret",
+                f"the variable {name} seems to contain a secret",
                 hint="variants are recorded with their runs and printed in reports",
             )
     return variables

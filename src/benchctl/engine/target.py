@@ -20,14 +20,14 @@ _UNAUTHORISED = 401
 NOT_OFFERED = frozenset({400, 404, 405, 410, 501})
 _FORBIDDEN = 403
 _PRIVILEGES = (
-    "it takes the cluster privilege 'monitor', and 'read', 'monitor' and 'view_index_metadata' on the index, "
-    "with 'manage' and 'write' if benchctl is to make it"
+    "required: the cluster privilege 'monitor', and 'read', 'monitor' and 'view_index_metadata' on the "
+    "index, with 'manage' and 'write' if benchctl creates it"
 )
 _SIGNATURES = (
     "key, region, service (es, aoss) and this host's clock must be right, a temporary key takes its session "
     "token and ends, and the domain's access policy must allow es:ESHttp*"
 )
-_NO_ENGINE = "see whether address and port are those of Elasticsearch or OpenSearch"
+_NO_ENGINE = "check that address and port are those of Elasticsearch or OpenSearch"
 
 _TROUBLES = {
     Trouble.OTHER_NAME: (
@@ -40,20 +40,20 @@ _TROUBLES = {
     ),
     Trouble.NO_TLS: ("does not speak TLS", "if it speaks plain HTTP, write http:{rest}"),
     Trouble.NO_HTTP: ("does not speak HTTP", f"{_NO_ENGINE}; if it speaks TLS, write https:{{rest}}"),
-    Trouble.NO_JSON: ("answers with something else than JSON", _NO_ENGINE),
-    Trouble.UNRESOLVED: ("has a name that cannot be resolved", "see whether the host's name is right"),
-    Trouble.REFUSED: ("refuses the connection", "see whether it is up, and whether the port is right"),
-    Trouble.TIMEOUT: ("does not answer in time", "see whether it is up, or a firewall blocks the way"),
+    Trouble.NO_JSON: ("does not respond with JSON", _NO_ENGINE),
+    Trouble.UNRESOLVED: ("has a name that cannot be resolved", "check the host's name"),
+    Trouble.REFUSED: ("refuses the connection", "check that it is running, and the port"),
+    Trouble.TIMEOUT: ("does not respond in time", "check that it is running, and that no firewall blocks it"),
     Trouble.BROKEN: ("breaks the connection", "see its log; if it speaks TLS, write https:{rest}"),
     Trouble.TOO_LARGE: (
-        "gives an answer that no search engine would",
-        "see whether the address is right; benchctl reads no more of what it does not measure",
+        "gives a response that no search engine would",
+        "check the address; the rest of the response is not read",
     ),
 }
 """Message and hint; `{ca}` is how certificates are given, `{rest}` the address without scheme."""
 # Troubles whose details are shown; those of others are a library's, and add nothing.
 _SAYING = (None, Trouble.OTHER, Trouble.TIMEOUT, Trouble.TOO_LARGE)
-_UNREACHABLE = ("cannot be reached", "see whether it is up, and whether address and certificates are right")
+_UNREACHABLE = ("cannot be reached", "check that it is running, and its address and certificates")
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def _explanation(err: NodeRequestError, name: str, endpoint: Endpoint) -> Benchc
         has = f"does not accept the {endpoint.auth.scheme}" if endpoint.auth else "asks for credentials"
         return BenchctlError(f"{where} {has} (HTTP 401)", hint=_credentials_hint(name))
     if err.status == _FORBIDDEN:
-        text, hint = "does not allow this user what benchctl asks", _PRIVILEGES
+        text, hint = "does not grant this user the required privileges", _PRIVILEGES
         if endpoint.signing is not None:
             text, hint = "does not accept the AWS access key, or not for this", _SIGNATURES
         return BenchctlError(
@@ -117,8 +117,8 @@ def _credentials_hint(name: str) -> str:
 _UNKNOWN = "unknown"
 _SHARDS = "index.number_of_shards"
 _NEITHER = BenchctlError(
-    "what answers there is neither Elasticsearch nor OpenSearch",
-    hint="see whether address and port are right",
+    "the server there is neither Elasticsearch nor OpenSearch",
+    hint="check address and port",
 )
 
 
@@ -414,7 +414,7 @@ class Target:
         if starts != self._starts:
             raise BenchctlError(
                 f"{self._address.name}: its {_change(self._starts, starts)} while it was measured",
-                hint="its values would be those of two clusters: see that node's log, and keep others off it",
+                hint="its values would mix two cluster states: see that node's log, and keep others off it",
             )
 
     def glance(self) -> None:

@@ -192,7 +192,7 @@ def _as_texts(value: object) -> Any:
     """A setting as a node reads it, as text, so that a file means the same as the command line."""
     if isinstance(value, list):
         if any(isinstance(item, dict | list | None) for item in value):
-            raise UsageError("the list holds more than words", hint="write [one, two]")
+            raise UsageError("the list contains more than plain values", hint="write [one, two]")
         return [_as_texts(item) for item in value]
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -483,7 +483,7 @@ def placed_variant(text: str, folder: Path) -> str:
 def _split(text: str) -> tuple[str, list[tuple[str, str]]]:
     """Return the head, and the keys and values after it."""
     if _NO_TEXT.search(text):
-        raise UsageError(f"variant {text!a} is not UTF-8 text", hint="records and nodes take nothing else")
+        raise UsageError(f"variant {text!a} is not UTF-8 text", hint="only UTF-8 text is supported")
     head, *pieces = text.split(",")
     pairs: list[tuple[str, str]] = []
     for piece in pieces:
@@ -519,11 +519,11 @@ def check_name(name: str, what: str = "a variant's label") -> str:
 def _check_label(label: str, engine: EngineName, defined: Mapping[str, VariantSpec]) -> str:
     check_name(label)
     if label in defined:
-        raise UsageError(f"the variants file says already what '{label}' is", hint="choose another label")
+        raise UsageError(f"the variants file already defines '{label}'", hint="choose another label")
     named = ENGINE_WORDS.get(label.partition("@")[0], engine)
     if named != engine:
         raise UsageError(
-            f"the label '{label}' says {named}, but the variant runs {engine}", hint="choose another label"
+            f"the label '{label}' names {named}, but the variant runs {engine}", hint="choose another label"
         )
     return label
 
@@ -644,7 +644,7 @@ def _check_own(name: str) -> None:
     word = name.partition("@")[0]
     if word in ENGINE_WORDS:
         raise UsageError(
-            f"'{name}' is built in and cannot be another",
+            f"'{name}' is built in and cannot be redefined",
             hint=f"give it another name, such as {word}-changed",
         )
     check_name(name)
@@ -653,9 +653,9 @@ def _check_own(name: str) -> None:
 def _check_chain(wanted: str, chain: tuple[str, ...]) -> None:
     if wanted in chain:
         circle = " -> ".join((*chain[chain.index(wanted) :], wanted))
-        raise UsageError(f"variants extend each other in a circle: {circle}", hint="break it")
+        raise UsageError(f"variants extend each other in a circle: {circle}", hint="remove one `extends`")
     if len(chain) > _MOST_LEVELS:
         raise UsageError(
             f"more than {_MOST_LEVELS} variants extend each other in a row",
-            hint="extend one nearer to the engine",
+            hint="extend a variant that is closer to the engine",
         )

@@ -75,7 +75,7 @@ def _list(run: str, runs_folder: Path | None, output_format: TableFormat) -> Non
         forks = sorted((fork.variant, fork.block) for fork in done if kind in fork.evidence)
         shown = f"benchctl explain {reference(folder)} {kind}" if forks else None
         rows.append((kind, [f"{variant} {block}" for variant, block in forks], shown))
-    columns = ("evidence", "variants and blocks", "show with")
+    columns = ("evidence", "variants and blocks", "command")
     print_table(Table.listed(f"Evidence of {record.id}", columns, rows), output_format)
     # Microbenchmarks have no nodes to profile.
     possible = get_args(EvidenceKind) if record.plan.micro is None else ("inlining",)
@@ -190,25 +190,25 @@ _form_options = grouped(
     Form,
     click.option(
         "--by", "lines", type=click.Choice(["method", "line"]), default="method", show_default=True,
-        callback=lambda _context, _param, by: by == "line", help="What is told apart.",
+        callback=lambda _context, _param, by: by == "line", help="Unit of the rows.",
     ),
     click.option(
         "--stack", "size", type=click.IntRange(1, 100), default=1, show_default=True, metavar="N",
-        help="Frames of a stack that are told apart: the running one and its callers.",
+        help="Frames per stack: the running one and its callers.",
     ),
     click.option("--inclusive", is_flag=True, help="Count a frame wherever it is in a stack."),
     click.option("--top", type=click.IntRange(1), default=30, show_default=True, help="Frames to show."),
     click.option(
         "--task", default="", metavar="[CHALLENGE/]TASK",
-        help="Only what was sampled while this task was measured.  [default: while any was]",
+        help="Only samples taken while this task was measured.  [default: any task]",
     ),
 )  # fmt: skip
 
 
 @explain_group.command("profile")
-@click.option("--variant", metavar="VARIANT", help="Only this one.")
+@click.option("--variant", metavar="VARIANT", help="Only this variant.")
 @click.option(
-    "--diff", nargs=2, default=None, metavar="BASELINE CONTENDER", help="How two variants' shares differ."
+    "--diff", nargs=2, default=None, metavar="BASELINE CONTENDER", help="Compare the shares of two variants."
 )
 @_form_options
 @printed_as("text", "json", "html", about="Output format; html is a flame graph that needs no network.")

@@ -487,7 +487,7 @@ class InliningLog:
                 raise BenchctlError(f"cannot read {self._source!s}: {reason}") from err
         if account.compilations > 1 and not account.names_threads:
             raise BenchctlError(
-                f"{self._source!s} does not say which thread wrote what",
+                f"{self._source!s} does not identify the threads that wrote its lines",
                 hint="let the JVM write it: -XX:+LogVMOutput -XX:LogFile=jvm.log",
             )
         self._account = account

@@ -74,9 +74,9 @@ def tree_text(label: str, found: FoundCompilation, asked: str, account: Account)
         by_parent.setdefault(call.parent, []).append((at, call))
     lines += _site_lines(by_parent, -1)
     if cut := len(found.tree.calls) - len(shown):
-        what = "what the Java library does within itself, accessors and the like"
+        what = "calls within the Java library, accessors and similar"
         lines.append(f"{counted(cut, 'call')} not shown: {what}; see --format json")
-    lines += [f"not understood: {line.strip()}" for line in found.tree.unread]
+    lines += [f"not parsed: {line.strip()}" for line in found.tree.unread]
     lines.append(f"log: {counted(account.lines, 'line')}, {counted(account.compilations, 'compilation')}")
     return visible("\n".join(lines) + "\n")
 
@@ -177,7 +177,7 @@ def differences_text(
         *(f"{side}: {label}" for side, label in zip(sides, labels, strict=True)),
         f"{counted(compared.matched, 'call site')} compiled by C2 on both sides.",
         f"Only in {sides[0]}: {compared.baseline_only:,}; only in {sides[1]}: {compared.contender_only:,}.",
-        "Calls: as the type profile had them when C2 compiled.",
+        "Calls: counts of the type profile when C2 compiled.",
         *([f"{moved:,} matched by name and order: the classes differ."] if moved else []),
     ]
     return plain([[table if lines else f"{title}: none"], notes], width)

@@ -183,7 +183,7 @@ class RecordingText:
             elif not line.startswith(("  state = ", "  stackTrace = ")) and line not in ("  ]", ""):
                 self.unread += 1
         if self._started is None or not is_timed:
-            raise BenchctlError("the recording does not say when its samples were taken")
+            raise BenchctlError("the recording has no times of its samples")
         if when is None or thread == _OWN_THREAD:
             return None
         uptime_ns = round((when - self._started).total_seconds() * 1000) * 1_000_000
@@ -242,7 +242,7 @@ class ForkProfile:
         for window in (measured[place] for place in tasks if place in measured):
             origin_ns = self.fork.boots[window.boot].origin_ns
             if origin_ns is None:
-                raise UnknownTimesError(f"it is not known when the JVM of fork {self.fork.block} started")
+                raise UnknownTimesError(f"unknown start time of the JVM of fork {self.fork.block} started")
             own = (window.measured_ns - origin_ns, window.end_ns - origin_ns)
             windows.setdefault(window.boot, []).append(own)
         return merged(profile.within(windows.get(boot, ())) for boot, profile in self.boots.items())

@@ -77,8 +77,8 @@ class Side:
         if samples >= LEAST_SAMPLES:
             return ""
         return (
-            f"Too few samples of {self.name} to rank methods: {samples}, and it takes {LEAST_SAMPLES}. "
-            "Measure for longer, or more forks."
+            f"Too few samples of {self.name} to rank methods: {samples} of {LEAST_SAMPLES} required. "
+            "Measure longer, or more forks."
         )
 
 
@@ -149,7 +149,7 @@ def _notes(side: Side, found: Sequence[Share], form: Form) -> list[str]:
     notes = [f"{counted(hidden, 'more frame')}: see --top."] if hidden > 0 else []
     notes.append(_NATIVE)
     if side.unread:
-        notes.append(f"{counted(side.unread, 'line')} of the recordings not understood.")
+        notes.append(f"{counted(side.unread, 'line')} of the recordings not parsed.")
     return notes
 
 
@@ -166,8 +166,8 @@ def difference_text(sides: Sequence[Side], form: Form, width: int) -> str:
     notes = [
         *(side.shortage for side in sides if side.shortage),
         f"Points: {contender.name} minus {baseline.name}, percentage points of each side's own samples.",
-        "Chance: 95% of the differences that sampling alone makes are smaller, at least.",
-        "Shares say where the time goes, not how much it is: what a side saves makes its other shares grow.",
+        "Chance: at least 95% of the differences caused by sampling alone are smaller.",
+        "Shares show where time is spent, not how much: time saved in one method increases other shares.",
         _NATIVE,
     ]
     return plain([[table], notes], width)

@@ -86,7 +86,7 @@ _change_options = grouped(
     setting_option("seed", "Seed of order and arrivals, instead of the file's."),
     test_mode_option,
 )
-_report_format = printed_as(*get_args(Format), about="How the report is printed.")
+_report_format = printed_as(*get_args(Format), about="Output format of the report.")
 
 
 @experiment_group.command("list")
@@ -118,8 +118,7 @@ def list_command(output_format: TableFormat) -> None:
     "budget_s",
     type=AmountType(DURATION),
     default=None,
-    help="End in time, such as 2h: no block begins that is not expected to fit. It is the time of the "
-    "forks; the preparation is not counted.",
+    help="Time for the forks, without preparation, such as 2h; no block starts that is not expected to fit.",
 )
 @dry_run_option
 @measuring_options
@@ -137,7 +136,7 @@ def run_command(
 ) -> None:
     """Run an experiment and evaluate its expectations.
 
-    Its measurements become runs of their own, which `benchctl show` prints; their forks are interleaved. Exit
+    Its measurements become separate runs, which `benchctl show` prints; their forks are interleaved. Exit
     codes: 0 when all was measured, whatever the verdicts; 1 when forks failed.
     """
     if budget_s is not None and budget_s <= 0:
@@ -196,7 +195,7 @@ def _only_say(experiment: Experiment, store: RunStore, home: Home, on_busy: Busy
 def report_command(name: str, output_format: Format) -> None:
     """Print the report of a past execution.
 
-    It says what is there, also of one that is not finished; `latest` is the newest.
+    An unfinished one is reported as far as it was measured; `latest` is the newest.
     """
     home = resolve_home()
     # Whoever only looks makes no folder.
@@ -265,7 +264,7 @@ class BegunExperiment:
         """Add forks of everything."""
         record = self.folder.load()
         if more.until_decided:
-            raise UsageError("--until-decided: an experiment gets forks by number", hint="give it --forks")
+            raise UsageError("--until-decided: an experiment needs a number of forks", hint="give it --forks")
         if record.status != "complete":
             raise UsageError(
                 f"experiment {record.id} is not finished ({record.status})",

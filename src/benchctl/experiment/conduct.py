@@ -94,7 +94,7 @@ def _of_site(site: CallSite, run: RunRecord, logs: Sequence[RunLog]) -> Iterator
 
 def _looked_at(seen: SeenCall, site: CallSite, log: RunLog | None) -> SeenCall:
     if log is None:
-        return msgspec.structs.replace(seen, words="it is not there")
+        return msgspec.structs.replace(seen, words="it does not exist")
     try:
         called = read_called(InliningLog(log.path), site.method, site.callee)
     except BenchctlError as err:
@@ -220,7 +220,7 @@ class _Conduct:
             try:
                 run_folder = self._bench.store.find(self._record.runs[name])
             except UsageError as err:
-                gone = f"the run of measurement '{name}' is gone: {err.message}"
+                gone = f"the run of measurement '{name}' is missing: {err.message}"
                 raise NotResumable(gone, hint=again) from err
             record = run_folder.load()
             if more or record.missing() or record.stopped or record.unfinished:

@@ -277,7 +277,7 @@ class _Reader:
         spec = self._variants.get(text) or parse_variant(text, defined=self._variants)
         if spec.version == LATEST:
             raise UsageError(
-                f"variant '{text}': an experiment that can be repeated names versions",
+                f"variant '{text}': a repeatable experiment names versions",
                 hint=f"write one for {LATEST}",
             )
         return spec
@@ -305,7 +305,7 @@ class _Reader:
             if found[0] == found[1]:
                 raise UsageError(f"'{side_text(row.sides[1])}' is compared with itself")
             if row.published is not None and row.compared_as == "difference":
-                raise UsageError("published figures stand beside ratios")
+                raise UsageError("published values are only shown with ratios")
             self._check_alike(row)
         derived = row.compared_as == "ratio" and any(map(is_derived, row.sides))
         return msgspec.structs.replace(

@@ -377,7 +377,7 @@ def _adjusted(rows: Sequence[ExperimentRow]) -> list[ExperimentRow]:
 
 def _caveats(runs: Runs, forks: Mapping[str, Mapping[str, Sequence[ForkRecord]]]) -> Iterator[Caveat]:
     if any(run.plan.test_mode for run in runs.values()):
-        yield Caveat("test-mode", "it was a trial (--test-mode): its values mean nothing")
+        yield Caveat("test-mode", "it was a trial (--test-mode): its values are meaningless")
     for name, run in runs.items():
         yield from _run_caveats(name, run)
     sides = {f"{name}/{variant}": done for name in runs for variant, done in forks[name].items()}
@@ -393,7 +393,7 @@ def _run_caveats(name: str, run: RunRecord) -> Iterator[Caveat]:
     yield from (Caveat("run", f"{name}: {text}") for text in run.caveats)
     kinds = ", ".join(run.plan.evidence_in(0))
     if kinds:
-        carried = f"{name}: all forks carried evidence ({kinds}), whose cost is in their figures"
+        carried = f"{name}: all forks collected evidence ({kinds}), whose overhead is in their values"
         yield Caveat("run", carried)
     failed = Counter(fork.variant for fork in run.forks if fork.status == "failed")
     yield from (caveat.failed_forks(f"{name}/{variant}", count) for variant, count in failed.items())

@@ -30,7 +30,7 @@ Name = Annotated[
     str,
     Meta(
         pattern=r"^[a-z0-9][a-z0-9._-]{0,39}$",
-        description="a name of at most 40 lower-case letters, digits and . _ - behind a letter or digit",
+        description="a name of at most 40 lower-case letters, digits and . _ - after a letter or digit",
     ),
 ]
 Margin = Annotated[

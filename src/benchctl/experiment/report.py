@@ -62,9 +62,9 @@ Format = Literal["text", "markdown", "html", "json"]
 _AROUND = re.compile(r"^.*[.$](?=[^\W\d])", re.DOTALL)
 _TITLE = "What the JVM did"
 _READING = (
-    f"Fates: in the newest compilation by C2 that says how the call is made. {PARTLY}. Receivers: with the "
+    f"Fates: in the newest compilation by C2 that shows how the call is made. {PARTLY}. Receivers: with the "
     "calls that type profiles had counted when C2 compiled, over these forks; HotSpot prints none of a "
-    "virtual call. Forks that fared differently were put together after the fact: a difference between their "
+    "virtual call. Forks were grouped by their fates afterwards: a difference between their "
     "figures is a lead, not a test of it."
 )
 _SURENESS = 0.95
@@ -181,14 +181,14 @@ def _expectation_summary(analysis: ExperimentAnalysis) -> str:
     counts = Counter(one.outcome for one in analysis.expectations)
     summary = (
         f"Of {counted(counts.total(), 'expectation')}, {counts['confirmed']} confirmed, "
-        f"{counts['refuted']} refuted, {counts['inconclusive']} left open."
+        f"{counts['refuted']} refuted, {counts['inconclusive']} inconclusive."
     )
     doubtful = [str(number) for number, one in enumerate(analysis.expectations, 1) if one.provisional]
     if not doubtful:
         return summary
     return (
-        f"{summary} Provisional, not to be quoted: {', '.join(doubtful)} (fewer than {FORKS_FOR_QUOTING} "
-        "forks or index builds per variant, or tasks that had not settled)."
+        f"{summary} Provisional, do not report: {', '.join(doubtful)} (fewer than {FORKS_FOR_QUOTING} "
+        "forks or index builds per variant, or tasks that were not steady)."
     )
 
 
@@ -310,8 +310,8 @@ def _legend(analysis: ExperimentAnalysis) -> Iterator[str]:
     yield from misses(row.comparison for row in analysis.rows)
     if any(row.comparison.compared_as != "ratio" for row in analysis.rows):
         yield (
-            "Differences, and what is made of several tasks: arithmetic means over forks, Fieller's interval "
-            "of ratios; expectations of differences go by a margin in their unit."
+            "Differences and values of several tasks: arithmetic means over forks, Fieller's interval "
+            "of ratios; expectations of differences use a margin in their unit."
         )
     margins = {one.asked.tolerance[::-1] for one in analysis.expectations if one.judged}
     if margins:

@@ -106,7 +106,7 @@ def load_hosts(path: Path) -> Hosts:
         _check_way(loaded, document)
         if find_spec("distributed") is None:
             raise UsageError(
-                "other hosts are reached by Dask distributed, which is not installed",
+                "other hosts are reached through Dask distributed, which is not installed",
                 hint="pip install 'benchctl[hosts]', here and on all of them",
             )
     return loaded
@@ -118,7 +118,7 @@ def _check_names(form: HostsFile, document: Document) -> None:
             raise document.refuse(("load", place), f"'{name}' is a duplicate", hint="remove it")
     if form.local and form.local not in form.load:
         raise document.refuse(
-            ("local",), f"no load comes from '{form.local}'", hint=suggestion(form.local, form.load)
+            ("local",), f"no load is generated on '{form.local}'", hint=suggestion(form.local, form.load)
         )
 
 

@@ -99,7 +99,7 @@ class Link:
         except BenchctlError as err:
             raise BenchctlError(f"host {self.name}: {err.message}", hint=err.hint) from err
         except TimeoutError as err:
-            raise self.lose(f"it did not answer for {timeout_s:g} s") from err
+            raise self.lose(f"it did not respond for {timeout_s:g} s") from err
         except (OSError, RuntimeError, CancelledError) as err:
             # That is how Dask reports it; any other OSError was raised there.
             is_gone = not isinstance(err, OSError) or "contact Actor's worker" in str(err)
@@ -291,7 +291,7 @@ class HostSession:
         if name not in there:
             names = ", ".join(there) or "none"
             raise BenchctlError(
-                f"no Dask worker of that name is connected to the scheduler (there: {names})", hint=start
+                f"no Dask worker of that name is connected to the scheduler (connected: {names})", hint=start
             )
         if there[name].get("nanny"):
             raise BenchctlError("its Dask worker has a nanny, which lets it start no processes", hint=start)
@@ -317,7 +317,7 @@ class HostSession:
         return link
 
 
-_SAME_HINT = "install there what is here, and start its Dask worker with that"
+_SAME_HINT = "install the versions of this host there, and start its Dask worker with them"
 
 
 @contextmanager
@@ -327,7 +327,7 @@ def _client(hosts: Hosts) -> Iterator[Client]:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", category=VersionMismatchWarning)
     if hosts.tls is None:
-        raise ValueError("hosts that Dask reaches have TLS")
+        raise ValueError("connections to hosts require TLS")
     security = Security(
         tls_ca_file=hosts.tls.ca,
         tls_client_cert=hosts.tls.certificate,
@@ -346,7 +346,7 @@ def _client(hosts: Hosts) -> Iterator[Client]:
         except (OSError, ValueError) as err:
             raise BenchctlError(
                 f"the Dask scheduler {hosts.scheduler} cannot be reached: {err.__cause__ or err}",
-                hint=f"see whether it is up, and whether {hosts.tls.ca} vouches for it and for this host",
+                hint=f"check that it is running, and that {hosts.tls.ca} signed both certificates",
             ) from err
         try:
             yield client

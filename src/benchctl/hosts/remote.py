@@ -145,7 +145,7 @@ class LoadHost:
         from distributed import get_worker  # noqa: PLC0415 - see above
 
         if self._execution:
-            raise BenchctlError(f"it was begun already, as {self._execution}")
+            raise BenchctlError(f"it was already started, as {self._execution}")
         with ExitStack() as stack:
             stack.enter_context(host_lock(wait=False, on_wait=lambda _: None, home=False))
             # Where this Dask worker may write; it empties that when it starts again.

@@ -185,7 +185,7 @@ def _run(task: Task, base_url: str, stop: threading.Event) -> tuple[TaskResult, 
 
     figures = driver_figures(result.samples, task, cpu_s=result.driver_cpu_s, wall_s=result.wall_s)
     if stop.is_set() or figures.lag_p50_ns is None:
-        raise BenchctlError("the calibration was ended before it was done")
+        raise BenchctlError("the calibration was interrupted")
     return result, figures
 
 

@@ -167,7 +167,7 @@ def _send(client: IngestWire, body: Body) -> Spent:
     exchange = client.send(request)
     if exchange.failure is not None:
         raise BenchctlError(
-            f"a bulk request of the ingest got no whole answer "
+            f"a bulk request of the ingest got no complete response "
             f"({exchange.failure.name.lower()}): {exchange.detail}",
             hint="see the node's log",
         )

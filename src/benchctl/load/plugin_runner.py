@@ -146,7 +146,7 @@ def own_operation(kind: str, name: str, params: Mapping[str, Any]) -> Operation:
         return decode_operation({**_kept(params, kind), "name": name, "operation-type": kind})
     except msgspec.ValidationError as err:
         raise PluginError(
-            f"the parameter source of operation '{name}' gave what no {kind} operation can have: {err}"
+            f"the parameter source of operation '{name}' returned invalid parameters of {kind}: {err}"
         ) from err
 
 
@@ -235,12 +235,12 @@ def _encoded(value: object) -> bytes:
     try:
         encoded = msgspec.json.encode(value, enc_hook=_plain)
     except (TypeError, ValueError, RecursionError) as err:
-        raise PluginError(f"a parameter source gave what is not JSON: {err}") from err
+        raise PluginError(f"a parameter source returned what is not JSON: {err}") from err
     if b"null" in encoded:  # what msgspec writes NaN and infinities as, which would change the request
         try:
             json.dumps(value, allow_nan=False, default=lambda other: _plain(other, str))
         except ValueError as err:
-            raise PluginError(f"a parameter source gave what is not JSON: {err}") from err
+            raise PluginError(f"a parameter source returned what is not JSON: {err}") from err
     return encoded
 
 
@@ -601,7 +601,7 @@ class RunnerWork:
 
     def _ask(self, request: Request) -> Reply:
         if self._send is None:
-            raise PluginError("an operation was asked for outside of a runner")
+            raise PluginError("an operation was requested outside of a runner")
         reply = self.reply = self._send(request)
         if reply.answer.outcome is Outcome.CANCELLED:
             raise Cancelled

@@ -177,7 +177,7 @@ class PluginProgram:
             params = self.source.params()
         if not isinstance(params, dict):
             raise PluginError(
-                f"{self._code.path}: {self._doing} gave {type(params).__name__}, and not a dictionary"
+                f"{self._code.path}: {self._doing} gave {type(params).__name__}, not a dictionary"
             )
         return params
 
@@ -291,9 +291,7 @@ class PluginPace:
         with blaming(self._code, self._doing):
             delay_s = self._scheduler.next(self._current_s)
         if not isinstance(delay_s, int | float) or not -_MOST_S < delay_s < _MOST_S:  # NaN, too
-            raise PluginError(
-                f"{self._code.path}: {self._doing} gave {delay_s!r}, and not a number of seconds"
-            )
+            raise PluginError(f"{self._code.path}: {self._doing} gave {delay_s!r}, not a number of seconds")
         self._current_s = float(delay_s)
 
     def _notify(self, method: str, *facts: Any) -> None:

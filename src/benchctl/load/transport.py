@@ -310,13 +310,15 @@ class WireClient(_Closing):
         if code == pycurl.E_COULDNT_CONNECT and not self._may_open:
             # This node may close behind an answer without a word: from now on every request looks first.
             self._fresh_ns = 0
-            return Outcome.RESET, "the connection broke before the answer began"
+            return Outcome.RESET, "the connection broke before the response began"
         # Received, but no valid chunks or headers; TLS leaves no such sign.
         malformed = self._base_url.startswith("http:") and self._curl.getinfo(pycurl.OS_ERRNO) == 0
         if code == pycurl.E_RECV_ERROR and malformed:
             return Outcome.BAD_BODY, detail
         if code in {pycurl.E_WRITE_ERROR, pycurl.E_FILESIZE_EXCEEDED}:
-            detail = f"the answer is larger than {self._most_bytes >> 20:,} MiB, and was not read to its end"
+            detail = (
+                f"the response is larger than {self._most_bytes >> 20:,} MiB, and was not read completely"
+            )
         outcome = _FAILURES.get(code)
         if outcome is None:
             raise err

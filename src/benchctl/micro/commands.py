@@ -40,7 +40,7 @@ def micro_group() -> None:
     metavar="VARIANT",
     help="NAME, or NAME=jar:JAR,jvm:FLAG,jdk:JDK: a jar comes before all others, one by Maven coordinates in "
     "the place of another version; jar:patched:FILE.diff is Lucene with a diff. Repeatable; the first is the "
-    "baseline.  [default: one, as it is]",
+    "baseline.  [default: one, unchanged]",
 )
 @click.option(
     "--param", "params", multiple=True, metavar="NAME=A,B", help="Values of a benchmark's parameter.",
@@ -48,14 +48,16 @@ def micro_group() -> None:
 @click.option("--threads", default="", metavar="N,N", help="Numbers of threads.  [default: the benchmark's]")
 @click.option(
     "--jmh", "arguments", default="", metavar="WORDS",
-    help="Further arguments of JMH's, such as '-wi 5 -i 5 -prof gc'.",
+    help="Further JMH arguments, such as '-wi 5 -i 5 -prof gc'.",
 )  # fmt: skip
 @click.option(
     "--timeout", "timeout_s", type=float, default=600.0, show_default=True, metavar="SECONDS",
-    help="How long one benchmark may take in one fork.",
+    help="Time limit per benchmark and fork.",
 )  # fmt: skip
 @form_options(*FORKS, "tags")
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the order within blocks.")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Random seed for the order within blocks."
+)
 @under(
     "Execution and output",
     click.option(
@@ -87,10 +89,10 @@ def run_command(
 ) -> None:
     """Run JMH benchmarks and compare variants.
 
-    SOURCE is a Java file, a directory of them, or a jar of benchmarks. What it stands on is named by Maven
+    SOURCE is a Java file, a directory of them, or a jar of benchmarks. Dependencies are Maven
     coordinates in comments: //DEPS org.apache.lucene:lucene-core:9.8.0. Every benchmark has a fresh JVM in
-    every fork; variants take turns in random blocks. Go on with an interrupted run by `benchctl resume RUN`,
-    and add forks by `benchctl extend RUN`.
+    every fork; variants take turns in random blocks. Resume an interrupted run with `benchctl resume RUN`,
+    and add forks with `benchctl extend RUN`.
     """
     home = resolve_home()
     store = open_store(home, runs_folder)

@@ -133,7 +133,7 @@ def plan_micro(
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UsageError(f"variant '{twice}' is a duplicate", hint="give each a unique name")
     if evidence is not None and (other := [kind for kind in evidence.kinds if kind != "inlining"]):
-        raise UsageError(f"microbenchmarks keep no {other[0]}", hint="their evidence is inlining")
+        raise UsageError(f"microbenchmarks cannot collect {other[0]}", hint="they only support inlining")
     bench = jmh.Workbench(home, provide_jdk(home, None), progress)
     jdks = {spec.name: provide_jdk(home, spec.jdk) for spec in variants}
     if jmh.sources_of(Path(micro.source)):
@@ -160,7 +160,7 @@ def plan_micro(
         evidence=evidence,
         metrics=MICRO_METRICS,
         micro=micro,
-        apart="a benchmark has all CPUs",
+        apart="a benchmark uses all CPUs",
         segments=0,
         ingest_clients=0,
     )
@@ -185,7 +185,7 @@ def micro_caveats(plan: Plan) -> tuple[str, ...]:
     most = max((task.clients for schedule in plan.schedules for task in schedule.schedule), default=1)
     if plan.micro is None or most <= cpus:
         return ()
-    return (f"up to {most} threads on {cpus} CPUs: figures are also of how the kernel schedules them",)
+    return (f"up to {most} threads on {cpus} CPUs: values include the kernel's scheduling",)
 
 
 class MicroRunner:

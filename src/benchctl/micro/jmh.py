@@ -102,7 +102,7 @@ def sources_of(path: Path) -> list[Path]:
     if path.is_dir():
         files = sorted(path.rglob("*.java"))
         if not files:
-            raise UsageError(f"{path} has no file of Java", hint="give a Java file, a directory, or a jar")
+            raise UsageError(f"{path} has no Java file", hint="give a Java file, a directory, or a jar")
         return files
     if path.suffix not in {".java", ".jar"}:
         raise UsageError(f"{path} is neither Java nor a jar", hint="its name has to end in .java or .jar")
@@ -416,7 +416,7 @@ def figures_of(place: int, label: str, entry: JmhEntry) -> TaskSummary:
         label,
         unit=OPERATIONS,
         failures={"failed": scored - count} if scored > count else {},
-        failure_reasons=("JMH has no number as its score",) if scored > count else (),
+        failure_reasons=("its score is not a number",) if scored > count else (),
     )
     if not count:
         return blank

@@ -218,7 +218,7 @@ class Watch:
             since=since.id,
             last_good=self._last_good(key, found).id,
             status="unconfirmed" if key.task else "host",
-            reason="nothing was run to confirm it" if key.task else _moved_text(key, found),
+            reason="no run was made to confirm it" if key.task else _moved_text(key, found),
         )
         if key.task and (held := _held(key, found.direction, before)):
             return msgspec.structs.replace(finding, status="held", reason=held)
@@ -361,6 +361,8 @@ def _title(finding: Finding) -> str:
     what = f"{metric_of(key.metric).title} {signed_percent(finding.effect_percent)}%"
     bounds = f"({interval(finding.low_percent, finding.high_percent)}) since night {number_of(finding.since)}"
     if not key.task:
-        return f"the host changed for good: the canary {key.variant} is {finding.direction}, {what} {bounds}"
+        return (
+            f"the host changed permanently: the canary {key.variant} is {finding.direction}, {what} {bounds}"
+        )
     verdict = "" if finding.status == "confirmed" else f", never confirmed in {NIGHTS_UNTIL_BLIND} nights"
     return f"{key.variant} is {finding.direction}: {key.task} of {key.challenge}, {what} {bounds}{verdict}"

@@ -149,7 +149,7 @@ def alarm_lines(alarm: Alarm) -> list[str]:
     nights = f"since night {number_of(finding.since)}, last good night {number_of(finding.last_good)}"
     return [
         f"{signed_percent(finding.effect_percent)}% (95% interval {bounds}), {nights}",
-        f"Changed then: {'; '.join(alarm.changes) or 'nothing that benchctl knows of'}",
+        f"Changes in that night: {'; '.join(alarm.changes) or 'none were recorded'}",
         f"{finding.status.capitalize()}: {run}{finding.reason}",
         *filter(None, [alarm_state(alarm)]),
     ]

@@ -285,7 +285,7 @@ class _Night:
                 try:
                     text = _without_raw(RunFolder(self.shift.bench.store.root / name))
                 except BenchctlError as err:
-                    text = f"stays as it is: {err.message}"
+                    text = f"keeps its samples and logs: {err.message}"
                 if text:
                     self.shift.bench.observer.note(f"night {night.id}: run {name} {text}")
 
@@ -335,7 +335,7 @@ def _without_raw(folder: RunFolder) -> str:
 
 def _failure(run: RunRecord) -> str:
     failed = [fork for fork in run.forks if fork.status == "failed"]
-    return failed[-1].reason if failed else "none began"
+    return failed[-1].reason if failed else "none started"
 
 
 def _caveats(run: RunRecord) -> Iterable[str]:

@@ -186,7 +186,7 @@ class SuiteFolder:
 
         def busy(holder: str) -> SuiteBusy:
             return SuiteBusy(
-                f"the suite in {self.root} is at work already ({holder})",
+                f"the suite in {self.root} is already running ({holder})",
                 hint="wait until it has ended, or use: --on-busy wait",
             )
 

@@ -49,7 +49,7 @@ def run_command(
     """Run a suite once, confirm changes and send alerts.
 
     Exit codes: 0 quiet, 3 an alarm was raised, 1 the night is broken. While another benchctl is measuring,
-    nothing is run, with 0, unless the suite's `on-busy` or the option says to wait or fail.
+    it exits with 0 and runs nothing, unless the suite's `on-busy` or the option specifies wait or fail.
     """
     suite = load_suite(path)
     suite = msgspec.structs.replace(suite, on_busy=on_busy or suite.on_busy)
@@ -106,7 +106,7 @@ def _night(
             raise
         except BenchctlError as err:
             if err.exit_code == ExitCode.INTERRUPTED:
-                hint = f"begin another: benchctl nightly run {shlex.quote(str(file))}"
+                hint = f"start another: benchctl nightly run {shlex.quote(str(file))}"
                 raise BenchctlError(
                     f"the night of {folder.root.name} is interrupted", hint=hint, exit_code=err.exit_code
                 ) from err
@@ -124,7 +124,7 @@ def _not_begun(folder: SuiteFolder, err: BenchctlError) -> Ended:
         suite=folder.root.name,
         started=datetime.now(UTC).astimezone().isoformat(timespec="seconds"),
         status="failed",
-        reason=f"it could not begin: {err.message}",
+        reason=f"it could not start: {err.message}",
     )
     return Ended(record, ())
 

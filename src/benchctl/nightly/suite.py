@@ -115,7 +115,7 @@ def _check_members(typed: Typed[Suite], folder: Path) -> None:
         if steps == ("canary",) and spec.version == LATEST:
             raise typed.document.refuse(
                 steps,
-                f"a canary must stay what it is, and {variant} changes with the next release",
+                f"a canary must not change, but {variant} changes with the next release",
                 hint=f"name a version, such as {variant.replace(LATEST, BUILT_IN_VERSIONS[spec.engine])}",
             )
         seen.add(spec.name)
@@ -128,12 +128,12 @@ def _check_metrics(suite: Suite, document: Document) -> None:
         raise document.refuse(("metrics",), err.message, hint=err.hint) from err
     for judged in chosen:
         if not judged.kind.of_tasks:
-            raise document.refuse(("metrics",), f"no night is judged by index builds: {judged.key}")
+            raise document.refuse(("metrics",), f"suites cannot use index-build metrics: {judged.key}")
     judging = {judged.kind.name for judged in chosen}
     for key, text in suite.margins_text.items():
         try:
             if kept_metric_of(key).kind.name not in judging:
-                raise ValueError(f"no night is judged by {key}")  # noqa: TRY301 - told like that below
+                raise ValueError(f"the suite does not compare {key}")  # noqa: TRY301 - told like that below
         except ValueError as err:
             keys = ", ".join(judged.key for judged in chosen)
             raise document.refuse(("margins",), str(err), hint=f"known: {keys}", key=key) from err
@@ -153,7 +153,7 @@ def _check_parts(suite: Suite, document: Document) -> None:
         (
             bool(suite.sweep),
             ("sweep",),
-            "a night watches figures, and a sweep draws curves",
+            "suites do not support sweeps",
             "name the variants and challenges to watch; of histories: `warmup-challenges: [polluted]`",
         ),
         (suite.budget_s == 0, ("budget",), "must be more than 0s", ""),

@@ -449,8 +449,7 @@ def _need_file(path: str, deed: str) -> None:
     """Raise Unsupported unless the file is there that a plug-in wants to get: benchctl lets it get none."""
     if not os.path.exists(path):  # noqa: PTH110 - plug-ins give texts
         raise Unsupported(
-            f"the track's plug-in wants to {deed}, which benchctl does not let plug-ins do: "
-            f"put the file at {path}"
+            f"the track's plug-in tries to {deed}, which benchctl does not allow: put the file at {path}"
         )
 
 

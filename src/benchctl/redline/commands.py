@@ -47,8 +47,8 @@ from benchctl.track.schedule import MOST_PER_S
 # What options of `benchctl run` would mean here, and what to do instead.
 _INSTEAD = {
     **NO_SWEEP,
-    "--challenge": "name the --operation that is searched for",
-    "--metric": "searches are compared by the loads that they find",
+    "--challenge": "name the operation with --operation",
+    "--metric": "searches are compared by the rates that they find",
     **dict.fromkeys(("--budget", "--until-decided"), "give the number of searches: --forks"),
     "--warmup": "raise --warm-up",
     "--evidence": "collect it with benchctl run, at the rate that a search found",

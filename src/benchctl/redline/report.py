@@ -159,7 +159,7 @@ def report(analysis: Analysis, _notes: Notes | None) -> Addition | None:
 
 
 _BOUNDS: dict[RedlineEnd | None, str] = {
-    "max-rate": "no more was tried",
+    "max-rate": "no higher rate was tried",
     "driver-limited": "the driver was the limit",
 }
 

@@ -197,7 +197,7 @@ class _Step:
         """Return the first rule that the step breaks, in words; empty when it meets the objective."""
         measured, achieved = self.percentile(self._spec.percentile), self.achieved_per_s
         if measured is None or achieved is None:
-            return "no request was answered"
+            return "no request got a response"
         if measured > self._spec.limit_ns:
             return f"p{self._spec.percentile:g} is {measured / _NS_PER_MS:.4g} ms"
         if achieved < _LEAST_SHARE * self._offer.rate_per_s:
@@ -471,7 +471,7 @@ class _NodeSearch:
             "max-rate": f"the objective is met at {at}, the highest rate to be tried",
             "driver-limited": f"driver-limited at {at}",
             "missed": f"{self._curve[decisive - 1].reason} even at {at}",
-            "unsettled": f"not settled after {MOST_STEPS} steps",
+            "unsettled": f"not steady after {MOST_STEPS} steps",
         }
         return (
             msgspec.structs.replace(
@@ -493,7 +493,7 @@ class _NodeSearch:
             return (summary,)
         # Warm-up, which figures exclude; but here there is nothing else.
         failures = {failure.outcome.name.lower(): failure.count for failure in result.failures}
-        text = ": ".join(["no request of the warm-up was answered", *summary.failure_reasons[:1]])
+        text = ": ".join(["no request of the warm-up got a response", *summary.failure_reasons[:1]])
         return (msgspec.structs.replace(summary, failures=failures, redline_end="missed", redline_text=text),)
 
     def _figures(self, task: Task, result: TaskResult, step: int = 0) -> TaskSummary:

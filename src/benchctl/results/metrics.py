@@ -135,7 +135,7 @@ METRIC_KINDS = (
     _metered("cpu", "CPU of the node", "ms", "CPU time of the node, over all its threads, per operation"),
     _summed("cpu_search", "CPU of search threads", "ms", "CPU time of threads that search, per operation"),
     _summed(
-        "gc", "collector pauses", "ms", "time that all threads of the node stood still, per operation",
+        "gc", "collector pauses", "ms", "time that all threads of the node were stopped, per operation",
         own_nodes="the collector's log",
     ),
     _answered(

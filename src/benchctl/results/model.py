@@ -327,7 +327,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
         if not self.plan.schedules:
             return "it only built indices"
         if any(self.plan.evidence_in(fork.block) for fork in self.compared(variant)):
-            return "its forks carried evidence"
+            return "its forks collected evidence"
         count = len(self.compared(variant))
         if count >= FORKS_FOR_VERDICT:
             return ""

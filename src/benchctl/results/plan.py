@@ -496,7 +496,7 @@ def task_named(plan: Plan, name: str, called: str = "") -> Place:
         raise UsageError(f"unknown task '{called or name}'", hint=suggestion(name, known))
     if len(found) > 1:
         each = ", ".join(names[place][-1] for place in found)
-        raise UsageError(f"'{called or name}' is {len(found)} tasks", hint=f"say which: {each}")
+        raise UsageError(f"'{called or name}' is {len(found)} tasks", hint=f"specify one: {each}")
     return found[0]
 
 

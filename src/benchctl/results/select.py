@@ -254,7 +254,7 @@ def _in_runs(more: Iterable[Variant], side: Wanted, first: Variant) -> tuple[lis
         if reason and side.runs:
             raise UsageError(f"run {record.id} cannot join run {first[1].id}: {reason}")
         if reason:
-            left_out.append(f"run {record.id} is not in these figures: {reason}")
+            left_out.append(f"run {record.id} is not included: {reason}")
         else:
             results.setdefault(record.id, (name, record))
     return list(results.values()), left_out
@@ -298,7 +298,7 @@ def _passed_over(plain: Sequence[Variant], chosen: Sequence[Variant]) -> Iterato
     over = {record.id: (name, record.unsound(name)) for name, record in reversed(plain)}
     for run, (name, reason) in over.items():
         if reason and run not in used:
-            yield f"run {run} was passed over: {reason}; to compare it all the same, write {run}:{name}"
+            yield f"run {run} was skipped: {reason}; to compare it anyway, write {run}:{name}"
 
 
 def _unlike(
@@ -321,7 +321,7 @@ def _unlike(
             f"the newest results of {' and '.join(side.text for side in wanted)} cannot be compared: "
             f"{'; '.join(reasons)}",
             hint="run them in one command (benchctl run --variant ... --variant ...), narrow the choice with "
-            "--challenge or --run, or give --force to compare all the same",
+            "--challenge or --run, or give --force to compare them anyway",
         )
     return found, tuple(reasons)
 
@@ -508,7 +508,7 @@ def _bare(text: str, archive: Archive) -> Wanted:
         return Wanted(text, runs=(archive.find(text),)) if is_run else Wanted(text, variant=text)
     if is_run:
         raise UsageError(
-            f"'{text}' is a variant, and it names a run", hint=f"write variant:{text} or run:{text}"
+            f"'{text}' names both a variant and a run", hint=f"write variant:{text} or run:{text}"
         )
     return Wanted(text, variant=text)
 

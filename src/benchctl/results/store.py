@@ -434,8 +434,8 @@ class RunFolder(RecordFolder[RunRecord]):
             raise BenchctlError(
                 f"files of run {self.path} are not as they were written: "
                 f"{'; '.join(wrong[:_MOST_NAMED])}{more}",
-                hint="copy them from where the run was measured; the figures in run.json stand without them, "
-                "charts, further quantiles and queries of samples do not",
+                hint="copy them from where the run was measured; values in run.json stay valid, but charts, "
+                "further quantiles and queries of samples need these files",
             )
 
     def samples_of(self, fork: ForkRecord) -> tuple[SampleFile | None, str]:
@@ -477,7 +477,7 @@ def task_windows(folder: RunFolder, fork: ForkRecord) -> dict[Place, TaskWindow]
     if samples is None:
         raise UnknownTimesError(
             f"the samples of fork {fork.block} of {fork.variant} are not there ({absent}): "
-            "only they say when tasks ran"
+            "only they record when tasks ran"
         )
     return windows_in(samples.path)
 

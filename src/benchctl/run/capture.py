@@ -209,7 +209,7 @@ def _pages(client: SearchClient, name: str, share: float | None) -> Iterator[lis
                 raise BenchctlError(
                     f"the cluster gave an incomplete page: {page.shards.failed} shards failed, "
                     f"{left:,} documents were still to come",
-                    hint="see whether all shards of the index are available",
+                    hint="check whether all shards of the index are available",
                 )
             yield page.hits.hits
             left -= len(page.hits.hits)
@@ -227,7 +227,7 @@ def _page(answer: object) -> _Page:
     except msgspec.ValidationError as err:
         raise BenchctlError(
             f"the cluster answers a search with something else: {err}",
-            hint="see whether it is Elasticsearch from version 7 on, or OpenSearch",
+            hint="check that it is Elasticsearch from version 7 on, or OpenSearch",
         ) from err
 
 

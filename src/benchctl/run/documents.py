@@ -248,8 +248,7 @@ def expected_corpus(
         return _NONE
     if len(wanted.names) != 1:
         raise UsageError(
-            f"track '{track.name}' has {len(wanted.names)} indices and names no corpora: nothing says which "
-            "documents go where",
+            f"track '{track.name}' has {len(wanted.names)} indices and names no corpora to fill them",
             hint="add `corpora` to it, with a target-index for each file",
         )
     return msgspec.structs.replace(generated, generator=track.generator)
@@ -324,7 +323,7 @@ def check_files(plan: Plan, home: Home) -> None:
             raise BenchctlError(
                 f"{file.path} has changed: it held {file.held:,} documents, SHA-256 {file.sha256[:12]}; now "
                 f"{now.held:,}, {now.sha256[:12]}",
-                hint="put the old file back, or start a new run",
+                hint="restore the old file, or start a new run",
             )
 
 

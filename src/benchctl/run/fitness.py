@@ -68,14 +68,14 @@ class Snapshot:
         if self.free_disk_bytes < limits.least_free_gb * _GB:
             reasons.append(
                 f"{self.free_disk_bytes / _GB:.1f} GB are free on the disk of benchctl's home, "
-                f"{limits.least_free_gb:g} GB are wanted"
+                f"{limits.least_free_gb:g} GB are required"
             )
         wanted = sum(heap_mb + BESIDE_HEAP_MB for heap_mb in heaps_mb) * _MIB
         if self.free_memory_bytes < wanted:
             free = f"{self.free_memory_bytes / _GB:.1f} GB of memory are free"
             nodes = "a node with a heap" if len(heaps_mb) == 1 else "nodes with heaps"
             sizes = " and ".join(map(str, heaps_mb))
-            reasons.append(f"{free}, {wanted / _GB:.1f} GB are wanted for {nodes} of {sizes} MiB")
+            reasons.append(f"{free}, {wanted / _GB:.1f} GB are required for {nodes} of {sizes} MiB")
         return reasons
 
     def noise(self) -> list[str]:
@@ -184,7 +184,7 @@ def calibrate(observer: Observer, stop: threading.Event, plan: Plan | None = Non
     Raises:
         BenchctlError: If the server does not start, a request fails, it is stopped, or a host cannot be used.
     """
-    observer.stage("calibration: what the driver itself costs")
+    observer.stage("calibration: overhead of the driver itself")
     by_host: dict[str, Calibration] = {}
     if plan is not None and plan.load_hosts:
         # Dask takes a second to load, and is there only where hosts are.

@@ -111,7 +111,7 @@ def preparation(runs: Sequence[Ahead], home: Home, past: "Past") -> list[str]:
     # Without forks or builds to be made, all builds are there.
     return [
         f"steps: {'; '.join(steps) or 'none: all index builds are in the cache'}",
-        f"no estimate: {unknown}" if unknown else f"in all about {duration(seconds)}, downloads not counted",
+        f"no estimate: {unknown}" if unknown else f"total: about {duration(seconds)}, downloads not counted",
     ]
 
 

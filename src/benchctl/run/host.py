@@ -128,7 +128,7 @@ def pin_of(text: str, *, workers: int, allowed: Sequence[int], cores: Sequence[S
     if len(allowed) < 2:  # noqa: PLR2004 - one each
         raise UsageError(
             f"--pin needs at least 2 CPUs: this process may use only CPU {cpu_list(allowed)}",
-            hint="remove --pin, or let benchctl have more CPUs (taskset, cpuset)",
+            hint="remove --pin, or allow benchctl more CPUs (taskset, cpuset)",
         )
     return _choose(workers, allowed, cores) if text == AUTO else _parse(text, allowed)
 
@@ -161,8 +161,8 @@ def _parse(text: str, allowed: Sequence[int]) -> PinSpec:
         )
     if missing := {*pin.node, *pin.driver} - {*allowed}:
         raise UsageError(
-            f"--pin: CPU {cpu_list(missing)} cannot be had: this process may use {cpu_list(allowed)}",
-            hint="name others, or let benchctl have more CPUs (taskset, cpuset)",
+            f"--pin: CPU {cpu_list(missing)} is not available: this process may use {cpu_list(allowed)}",
+            hint="name others, or allow benchctl more CPUs (taskset, cpuset)",
         )
     return pin
 

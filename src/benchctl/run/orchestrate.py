@@ -127,7 +127,7 @@ def plan_caveats(plan: Plan) -> tuple[str, ...]:
     """Return caveats about how the load is generated, and about the data of forks."""
     caveats = []
     if plan.test_mode:
-        caveats.append("--test-mode: tasks were cut to a few requests, so the figures mean nothing")
+        caveats.append("--test-mode: tasks were cut to a few requests, so the values are meaningless")
     if plan.workers > 1:
         each = " on each of its hosts" if plan.load_hosts else ""
         caveats.append(f"the load came from {plan.workers} processes (--workers){each}")
@@ -140,7 +140,7 @@ def plan_caveats(plan: Plan) -> tuple[str, ...]:
         return (*caveats, *hook("micro").micro_caveats(plan))
     if plan.origin == "empty":
         caveats.append(
-            "every fork made its own data: answers were not compared before the run, and the segments that "
+            "every fork made its own data: results were not compared before the run, and the segments that "
             "were searched differ from fork to fork"
         )
     return tuple(caveats)
@@ -199,7 +199,7 @@ def pin_changes(plan: Plan, allowed: Sequence[int]) -> list[str]:
     """Return the CPUs, as text, that nodes and driver were pinned to and that are no longer available."""
     wanted = () if plan.pin is None else (*plan.pin.node, *plan.pin.driver)
     missing = set(wanted) - set(allowed)
-    return [f"CPUs {cpu_list(missing)}, which it was pinned to, cannot be had"] if missing else []
+    return [f"CPUs {cpu_list(missing)}, which it was pinned to, are not available"] if missing else []
 
 
 def engine_changes(record: RunRecord, subjects: Sequence[AnySubject]) -> list[str]:
@@ -514,7 +514,7 @@ def with_terms(bench: Bench, plan: Plan, track: Track, subjects: Sequence[AnySub
         return plan, track
     if plan.origin == "empty":
         raise UsageError(
-            "values of kind 'terms' are those of an index, and the challenge makes its own",
+            "values of kind 'terms' come from a prepared index, but the challenge creates its own",
             hint="name them in a list",
         )
     bench.observer.stage(f"terms of {', '.join(fields)}")
@@ -580,7 +580,7 @@ def _counts(bench: Bench, plan: Plan, track: Track, subject: AnySubject, fields:
         with SearchClient(subject.facts.engine, subject.address.endpoint) as client:
             return {field: _asked(client, target, field) for field in fields}
     if not isinstance(subject, Subject) or subject.index is None:
-        raise UsageError("values of kind 'terms' are those of an index", hint="name them in a list")
+        raise UsageError("values of kind 'terms' come from a prepared index", hint="name them in a list")
     path = subject.index.root / "terms.json"
     counts: _Counts = {}
     with suppress(msgspec.DecodeError), disk_errors(f"read {path}"):
@@ -626,10 +626,10 @@ def _asked(client: SearchClient, target: str, field: str) -> list[tuple[Any, int
             answer = client.request("POST", f"/{target}/_search", body=body)
             page = msgspec.convert(answer, _Page).aggregations["all"]
         except (msgspec.ValidationError, KeyError) as err:
-            raise BenchctlError(f"the terms of {field} come in another form than an engine's: {err}") from err
+            raise BenchctlError(f"the terms of {field} do not have the expected form: {err}") from err
         except NodeRequestError as err:
             raise BenchctlError(
-                f"the terms of {field} cannot be asked for: {err.reason}",
+                f"the terms of {field} cannot be read: {err.reason}",
                 hint="name a field with doc values, such as a keyword or a number",
             ) from err
         terms += [(bucket.key.term, bucket.doc_count) for bucket in page.buckets]

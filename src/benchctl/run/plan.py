@@ -277,7 +277,7 @@ def _swept_options(options: RunSpec, sweep: Axes) -> RunSpec:
     asked = options.files.docs is not None and not options.files.at_most
     if asked or options.files.local is not None:
         other = "--docs" if options.files.local is None else "--corpus"
-        raise UsageError(f"--sweep docs and {other} do not mix", hint="use only one of them")
+        raise UsageError(f"--sweep docs and {other} cannot be combined", hint="use only one of them")
     corpus = msgspec.structs.replace(options.corpus, documents=max(sweep.documents))
     return msgspec.structs.replace(options, corpus=corpus)
 
@@ -582,7 +582,7 @@ def check_options(options: RunSpec) -> None:
         ):
             if asked:
                 raise UsageError(
-                    f"{option}: '{target}' is a cluster that runs already (--target), and stays as it is",
+                    f"{option}: '{target}' is a running cluster (--target), and is not configured",
                     hint=f"remove {option}, or measure nodes that benchctl starts (--variant)",
                 )
     warmed = bool(options.warmup_challenges) or any(spec.warmups for spec in options.variants)
@@ -700,7 +700,7 @@ def checked_hosts(plan: RunSpec | Plan) -> Hosts:
         raise UsageError(
             f"the load came from {', '.join(plan.load_hosts) or 'this host'}, and by {hosts.path} it would "
             f"come from {', '.join(hosts.load) or 'this host'}",
-            hint="what more is measured must have the same load: put the old names back",
+            hint="what more is measured must have the same load: restore the old names",
         )
     return hosts
 

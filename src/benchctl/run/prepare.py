@@ -293,7 +293,7 @@ def check_answers(
         books[name] = book = _book(subject)
         missing = book.missing(operations)
         if missing:
-            observer.stage(f"{name}: asking {counted(len(missing), 'operation')}, unmeasured")
+            observer.stage(f"{name}: checking results of {counted(len(missing), 'operation')}")
             if isinstance(subject, Subject):
                 _ask_all(subject, missing, book, plan, track, home)
             elif isinstance(subject, TargetSubject):
@@ -324,10 +324,13 @@ def check_answers(
     for finding in check.findings:
         if finding.operation not in left_out:
             observer.note(
-                f"answers: {finding.operation} on {finding.variant} is {finding.kind}: {finding.detail}"
+                f"results: {finding.operation} on {finding.variant} is {finding.kind}: {finding.detail}"
             )
     if left_out:
-        observer.note(f"left out of the pollution of all variants, as refused: {', '.join(sorted(left_out))}")
+        observer.note(
+            "skipped in the polluting warm-up of all variants, because an engine rejects it: "
+            f"{', '.join(sorted(left_out))}"
+        )
     return check
 
 
@@ -359,7 +362,7 @@ def _ask_all(
     subject: Subject, operations: Iterable[Operation], book: AnswerBook, plan: Plan, track: Track, home: Home
 ) -> None:
     if subject.index is None:
-        raise BenchctlError(f"{subject.spec.name} has no prepared index to ask")
+        raise BenchctlError(f"{subject.spec.name} has no prepared index to query")
     target = default_target(plan, track)
     with (
         subject.workspace(home, "answers") as workspace,

@@ -122,8 +122,8 @@ class Subject:
                     f"{message}; the prepared index {build.root} is damaged: {damage}", hint=build.rebuilt_by
                 )
         return BenchctlError(
-            f"{message}; the prepared index is whole, this copy of it was not",
-            hint="see whether the disk has errors",
+            f"{message}; the prepared index is intact, but this copy of it was damaged",
+            hint="check whether the disk has errors",
         )
 
     def engine_facts(self, serving: Serving, workspace: Path) -> EngineFacts:
@@ -137,7 +137,7 @@ class Subject:
         if serving.version != self.installation.version:
             raise BenchctlError(
                 f"{self.spec.name}: the archive is {self.installation.version}, "
-                f"its node says {serving.version}"
+                f"its node reports {serving.version}"
             )
         # A variant may have its own archive.
         ours = () if self.starts is None else (f"{ARCHIVE_FLAG}{self.starts.folder}/",)
@@ -175,7 +175,7 @@ class Subject:
         if not known.start and self.starts is not None:
             differences.append(f"nodes of {name} were started by the engine's script")
         if known.start == ARCHIVED and (self.starts is None or not self.starts.archived or self.unarchived):
-            differences.append(f"nodes of {name} were started with an archive of classes")
+            differences.append(f"nodes of {name} were started with a class-data archive")
         return differences + _differences(
             name,
             ("archive", {known.archive_sha256[:12]}, {now.archive_sha256[:12]}),

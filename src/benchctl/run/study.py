@@ -27,7 +27,7 @@ from benchctl.run.session import AnySubject
 from benchctl.slices import hook
 from benchctl.track.model import Track
 
-TIME_UP: Final = "the time was up"
+TIME_UP: Final = "the time budget was used up"
 """Beginning of the reason if no time was left for a block."""
 # Logs, translogs and cluster states of a fork; the index itself is linked.
 FREE_BYTES_PER_FORK = 300 * 2**20
@@ -242,7 +242,7 @@ class OpenRun:
         return Hopeless(
             f"{failures} forks of {fork.variant} failed one after the other; {self.summary()}\n"
             f"  the last: {fork.reason}",
-            hint=f"mend the cause, then: {self.resumed_by}",
+            hint=f"fix the cause, then: {self.resumed_by}",
         )
 
     def _update(self, **changes: object) -> None:
@@ -264,7 +264,7 @@ def stand_in_caveats(fork: ForkRecord) -> tuple[str, ...]:
     names = sorted({name for boot in fork.boots for name in boot.stand_ins})
     if not names:
         return ()
-    return (f"{fork.variant} has no data streams: plain indices stand in for {', '.join(names)}",)
+    return (f"{fork.variant} has no data streams: plain indices replace {', '.join(names)}",)
 
 
 class Side(NamedTuple):
@@ -558,8 +558,8 @@ def stop_text(plan: Plan) -> str:
         return ""
     time_up = "" if stop.budget_s is None else f" or {DURATION.text(stop.budget_s)} of forks"
     return (
-        f"ends when every effect is faster, slower, different or equal, from {stop.least_forks} forks on; "
-        f"after {plan.forks} forks per variant{time_up} at the latest"
+        f"ends when every row has a verdict, after at least {stop.least_forks} and at most "
+        f"{plan.forks} forks per variant{time_up}"
     )
 
 

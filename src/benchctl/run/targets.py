@@ -75,8 +75,8 @@ def prepare_target(
     held, wanted = subject.index_facts, plan.corpus.documents
     if spec.target is not None and spec.target.fill and held is not None and held.documents != wanted:
         observer.note(
-            f"{spec.name} has its index already, of {held.documents:,} documents: it is not filled with "
-            f"{wanted:,}; delete it for that"
+            f"{spec.name} already has its index, with {held.documents:,} documents, and is not filled with "
+            f"{wanted:,}; delete the index to fill it"
         )
     with explained(spec.name, endpoint), SearchClient(subject.facts.engine, endpoint) as client:
         if subject.makes is not None:
@@ -87,7 +87,7 @@ def prepare_target(
         name = places(track).target
         index = find_index(client, name)
         if index is None:
-            raise BenchctlError(f"the index '{name}' is gone again")
+            raise BenchctlError(f"the index '{name}' was deleted again")
     return replace(subject, shards=index.shards, index_facts=filled, fills=False)
 
 
@@ -217,7 +217,7 @@ def refuse_filling(track: Track, wanted: Places) -> None:
     if len(wanted.indices) == 1 and not wanted.data_streams and not track.templates:
         return
     raise UsageError(
-        f"`fill: true` makes one index, and track '{track.name}' wants "
+        f"`fill: true` creates one index, but track '{track.name}' has "
         f"{', '.join((*wanted.names, *(f'template {template.name}' for template in track.templates)))}",
         hint="fill the cluster yourself, and remove `fill`",
     )
@@ -295,9 +295,9 @@ def _fill(
 def _way_caveats(name: str, endpoint: Endpoint) -> Iterator[str]:
     """Yield what is doubtful about the way to a cluster."""
     if not endpoint.verify and any(host.startswith("https:") for host in endpoint.hosts):
-        yield f"{name}: its certificate was not checked (`insecure: true`): another may have answered"
+        yield f"{name}: its certificate was not checked (`insecure: true`): another server may have responded"
     if endpoint.auth is not None and not (endpoint.is_encrypted or endpoint.is_local):
-        yield f"{name}: credentials travelled unencrypted"
+        yield f"{name}: credentials were sent unencrypted"
     if endpoint.proxy is not None:
         yield f"{name} is behind the proxy {endpoint.proxy}, which is part of its times"
     if not endpoint.is_local:
@@ -319,17 +319,17 @@ def target_caveats(subjects: Sequence[TargetSubject], documents: int) -> tuple[s
             continue
         if not index.key:
             caveats.append(
-                f"{name} was not filled by this run: it is unknown if its {index.documents:,} documents are "
-                "the track's corpus"
+                f"{name} was not filled by this run: it is unknown whether its {index.documents:,} documents "
+                "are the track's corpus"
             )
         if index.documents != documents:
             caveats.append(f"{name} holds {index.documents:,} documents, the run's corpus has {documents:,}")
         if subject.shards > 1:
             caveats.append(
-                f"{name}: with {subject.shards} shards its count of searches cannot tell whether others "
+                f"{name}: with {subject.shards} shards its count of searches cannot show whether others "
                 "searched, too"
             )
-        caveats.append(f"{name} was asked every operation before its first task, to compare the answers")
+        caveats.append(f"every operation ran on {name} before its first task, to compare results")
     return tuple(caveats)
 
 

@@ -79,7 +79,7 @@ class Sweep:
         axis = self.axes[0].name
         if target := next((variant.name for variant in families if variant.target is not None), None):
             raise UsageError(
-                f"--sweep {axis}: '{target}' is a cluster that runs already, and stays as it is",
+                f"--sweep {axis}: '{target}' is a running cluster, and is not configured",
                 hint="sweep a parameter of the challenge, such as clients",
             )
         found: list[tuple[VariantSpec, Swept]] = []
@@ -134,13 +134,13 @@ class Sweep:
             return
         if self.documents and not is_generated(plan):
             raise UsageError(
-                "--sweep docs: only generated documents come in any number",
+                "--sweep docs: only generated corpora can have any number of documents",
                 hint="run a track of files once for each --docs, and compare the runs",
             )
         histories = {of.at.get(HISTORY) for of in swept.schedules}
         if {"fresh", "scheduled"} <= histories and all(len(one.steps) == 1 for one in plan.schedules):
             raise UsageError(
-                "--sweep history: nothing runs before a single task, so fresh is scheduled",
+                "--sweep history: nothing runs before a single task, so fresh and scheduled are the same",
                 hint="write history=fresh,polluted, or select more tasks",
             )
         nameless = [msgspec.structs.replace(schedule, name="") for schedule in plan.schedules]

@@ -463,7 +463,7 @@ def _rules(task: Task, *, ends: bool) -> Iterator[tuple[bool, str]]:
     timed = task.time_period is not None or task.warmup_time_period is not None
     is_open = task.warmup_time_period is not None and task.time_period is None and not ends
     yield is_open, "a warmup-time-period needs a time-period"
-    yield counted and timed, "iterations and time periods do not mix"
+    yield counted and timed, "iterations and time periods cannot be combined"
     both = task.target_throughput is not None and task.target_interval is not None
     yield both, "target-throughput and target-interval exclude each other: give one"
     rated = task.rate_per_s is not None

@@ -371,7 +371,7 @@ class Renderer:
     ) -> None:
         for name in RESERVED:
             if name in params:
-                raise UsageError(f"--param {name}: templates know '{name}' as something else")
+                raise UsageError(f"--param {name}: templates already use '{name}' for something else")
         self.reach = Reach(folder.resolve())
         self.known: set[str] = set()
         self._folder = folder
@@ -640,7 +640,7 @@ class Document:
 
     def pass_over(self, where: str, key: str) -> None:
         """Add a remark on a key that has no effect."""
-        self.note(where, f"'{key}' means nothing here and is passed over")
+        self.note(where, f"'{key}' has no meaning here and is ignored")
 
 
 def read_document(rendered: Rendered, *, lenient: bool = False) -> tuple[Document, Any]:

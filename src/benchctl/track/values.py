@@ -175,7 +175,7 @@ class Choice(_Source, frozen=True, kw_only=True, tag="list"):
         if not self.items and type(self) is Choice:
             raise ValueError("items is empty")
         if self.pick != "zipf" and self.alpha != 1:
-            raise ValueError(f"alpha means nothing to pick '{self.pick}'")
+            raise ValueError(f"alpha has no effect on pick '{self.pick}'")
 
 
 class Terms(Choice, frozen=True, kw_only=True, tag="terms"):
@@ -225,7 +225,7 @@ class _Drawn(_Source, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         possible = self.grid.possible
         if self.pool is not None and self.pool.size > possible:
-            raise ValueError(f"pool: size {self.pool.size} is more than the {possible} values that there are")
+            raise ValueError(f"pool: size {self.pool.size} is more than the {possible} available values")
 
     @property
     def ends(self) -> tuple[End, ...]:
@@ -302,7 +302,7 @@ class Date(_Drawn, frozen=True, kw_only=True, tag="date"):
         first, last = _moment_us("min", self.min), _moment_us("max", self.max)
         for key, value, time_us in (("min", self.min, first), ("step", self.step, first + step_us)):
             if not _is_shown(time_us, self.format):
-                raise ValueError(f"{key} {value} is not what format '{self.format}' shows")
+                raise ValueError(f"{key} {value} cannot be written in format '{self.format}' shows")
         return first, last, step_us, US_DIGITS
 
 

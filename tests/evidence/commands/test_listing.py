@@ -54,9 +54,9 @@ def test_every_kind_is_listed_with_its_forks_and_what_is_missing_with_how_to_col
         {
             "evidence": "inlining",
             "variants and blocks": ["es 2", "os 2"],
-            "show with": "benchctl explain r1 inlining",
+            "command": "benchctl explain r1 inlining",
         },
-        {"evidence": "profile", "variants and blocks": [], "show with": None},
+        {"evidence": "profile", "variants and blocks": [], "command": None},
     ]
     assert "benchctl run --challenge c --evidence profile" in listed.stderr
 

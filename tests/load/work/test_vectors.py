@@ -374,7 +374,7 @@ def test_fields_of_nested_documents_are_refused(tmp_path: Path):
 
 
 def test_a_space_without_exact_neighbours_is_refused(home: Path):
-    with pytest.raises(BenchctlError, match="exact neighbours by l1 are unknown"):
+    with pytest.raises(BenchctlError, match="cannot compute exact neighbours by l1 are unknown"):
         several(context(OS, home, method={"space_type": "l1"}), 1)
     assert several(context(OS, home, method={"space_type": "l1"}), 1, calculate_recall=False)
 
@@ -472,7 +472,7 @@ def test_neighbours_in_more_vectors_than_are_indexed_are_refused(tmp_path: Path)
     path = hdf5(tmp_path / "a.hdf5")
     checked(path)
     checked(path, num=5)
-    with pytest.raises(BenchctlError, match="neighbour 4 is none of the corpus's vectors"):
+    with pytest.raises(BenchctlError, match="neighbour 4 is not a vector of the corpus"):
         checked(path, num=4)
     with pytest.raises(BenchctlError, match="neighbour 4 is none of the corpus's vectors"):
         checked(path, num=4, within=True)

@@ -202,7 +202,7 @@ def ask(request: Request) -> Generator[Item, Reply | None, Reply]:
     """
     reply = yield request
     if reply is None:
-        raise TypeError("a request of a script was not replied to")
+        raise TypeError("a request of a script got no response")
     return reply
 
 

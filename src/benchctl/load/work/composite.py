@@ -228,7 +228,7 @@ def _opened_id(reply: Reply) -> str:
 
 
 def _not_there(name: str) -> Answer:
-    return Answer(Outcome.BAD_BODY, reason=f"what '{name}' would have opened is not there")
+    return Answer(Outcome.BAD_BODY, reason=f"what '{name}' would have opened does not exist")
 
 
 _USES: Mapping[type[Operation], Callable[[Any, WorkOrder], Use]] = {

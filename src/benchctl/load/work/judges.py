@@ -18,8 +18,8 @@ from benchctl.track.operations import UNKNOWN_TYPE, names_unknown
 RUNNING = frozenset({"INIT", "RUNNING"})
 """States of an asynchronous search of OpenSearch's that is not done."""
 
-_NOT_ALL = "the results are not all (is_partial)"
-_GAVE_UP = "the engine gave up before it was done (timed_out)"
+_NOT_ALL = "the results are incomplete (is_partial)"
+_GAVE_UP = "the engine timed out (timed_out)"
 _Response = TypeVar("_Response")
 _REASON_LENGTH = 300
 _HTTP_OK = range(200, 300)
@@ -219,7 +219,8 @@ def judge_plain(status: int, body: bytes) -> Answer:
     beginning = body[:_LONGEST_BEGINNING].lstrip()
     if beginning.startswith(b"<"):
         return Answer(
-            Outcome.BAD_BODY, reason=shorten(f"no engine's response: {beginning.decode(errors='replace')}")
+            Outcome.BAD_BODY,
+            reason=shorten(f"not a response of an engine: {beginning.decode(errors='replace')}"),
         )
     if beginning.startswith(b'{"error"'):
         return Answer(Outcome.BAD_BODY, reason=_error_reason(status, body))
@@ -249,7 +250,7 @@ def judge_health(status: int, body: bytes) -> Answer:
         return Answer(Outcome.BAD_BODY, reason=shorten(f"not a health response: {err}"))
     if response.timed_out or status == _REQUEST_TIMEOUT:
         return Answer(
-            Outcome.TIMEOUT, reason=f"what was waited for did not come; health is {response.status}"
+            Outcome.TIMEOUT, reason=f"the awaited state was not reached; health is {response.status}"
         )
     return Answer(Outcome.OK)
 

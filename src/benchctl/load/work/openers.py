@@ -620,7 +620,7 @@ def _checked(assertions: Sequence[Assertion], answer: Answer, weight: int) -> An
         except TypeError:
             holds = False  # an unknown value cannot be compared
         if not holds:
-            reason = f"expected {asserted.property} {asserted.condition} {asserted.value}, and it is {value}"
+            reason = f"expected {asserted.property} {asserted.condition} {asserted.value}, but it is {value}"
             return msgspec.structs.replace(answer, outcome=Outcome.BAD_BODY, reason=reason)
     return answer
 

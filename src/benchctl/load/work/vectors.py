@@ -199,7 +199,7 @@ def _generated(operation: VectorSearch, context: WorkContext, k: int) -> _Querie
         named = mapped or operation.space_type or "l2"
         if named not in _SPACES:
             hint = f"use one of {', '.join(_SPACES)}, or calculate-recall: false"
-            raise _wrong(operation, f"exact neighbours by {named} are unknown", hint)
+            raise _wrong(operation, f"cannot compute exact neighbours by {named} are unknown", hint)
         space = _SPACES[named]
         groups = operation.groups
         numbers = generated_groups(corpus.seed, corpus.documents)

@@ -129,7 +129,7 @@ class Operation(Entry, frozen=True, kw_only=True, tag_field="operation-type"):
     def _exclusive(self) -> Rules:
         for key, other in _EXCLUSIVE:
             both = getattr(self, key, None) is not None and getattr(self, other, None) is not None
-            yield not both, f"{key} and {other} do not mix".replace("_", "-")
+            yield not both, f"{key} and {other} cannot be combined".replace("_", "-")
 
     def _rules(self) -> Rules:
         yield from ()

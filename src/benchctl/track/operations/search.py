@@ -104,7 +104,10 @@ class Bulk(Operation, frozen=True, kw_only=True, tag="bulk"):
         sent = self.ingest_from_percentage + self.ingest_percentage
         yield sent <= _ALL, "ingest-from-percentage and ingest-percentage must not exceed 100 together"
         is_whole = self.ingest_percentage == _ALL and not self.ingest_from_percentage
-        yield self.ingest_doc_count is None or is_whole, "ingest-doc-count and ingest-percentage do not mix"
+        yield (
+            self.ingest_doc_count is None or is_whole,
+            "ingest-doc-count and ingest-percentage cannot be combined",
+        )
         streams = self.data_stream is not None or self.data_streams is not None
         yield self.conflicts is None or not streams, "conflicts: documents of a data stream are only created"
 
@@ -137,7 +140,10 @@ class Search(_Paging, frozen=True, kw_only=True, tag="search"):
 
     def _rules(self) -> Rules:
         both = self.pages is not None and self.with_point_in_time_from is not None
-        yield not both, "with-point-in-time-from and pages do not mix: a scroll has its own point in time"
+        yield (
+            not both,
+            "with-point-in-time-from and pages cannot be combined: a scroll has its own point in time",
+        )
 
 
 class PaginatedSearch(_Paging, frozen=True, kw_only=True, tag="paginated-search"):
@@ -149,8 +155,8 @@ class PaginatedSearch(_Paging, frozen=True, kw_only=True, tag="paginated-search"
 
     def _rules(self) -> Rules:
         yield "sort" in self.body, "body: a paginated-search needs a sort"
-        yield "search_after" not in self.body, "body: search_after is what pages are asked for with"
-        yield not self.body.get("from"), "body: search_after and from do not mix"
+        yield "search_after" not in self.body, "body: search_after is set by benchctl for each page"
+        yield not self.body.get("from"), "body: search_after and from cannot be combined"
 
 
 class ScrollSearch(_Paging, frozen=True, kw_only=True, tag="scroll-search"):
@@ -171,7 +177,7 @@ class CompositeAgg(_Paging, frozen=True, kw_only=True, tag="composite-agg"):
     def _rules(self) -> Rules:
         found = [composite_at(self.body, path) for path in composites(self.body)]
         yield len(found) == 1, f"body: exactly one composite aggregation is needed, found {len(found)}"
-        yield "after" not in found[0], "body: after is what pages are asked for with"
+        yield "after" not in found[0], "body: after is set by benchctl for each page"
         yield "sources" in found[0], "body: a composite aggregation needs sources"
 
 
