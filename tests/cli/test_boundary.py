@@ -221,7 +221,7 @@ def test_a_run_of_an_experiment_goes_on_with_all_of_it(benchctl: Benchctl, home:
     (experiment / "experiment.json").write_text("damaged")
     ended = benchctl("resume", "one", "--runs", runs)
     assert ended.status == ExitCode.FAILED
-    assert "run one is part of experiment 20261121-used, all of which is continued" in ended.err
+    assert "run one is part of experiment 20261121-used, which is continued as a whole" in ended.err
     assert str(experiment) in ended.err
 
 
@@ -297,7 +297,7 @@ def test_a_home_that_is_no_utf8_is_told(monkeypatch: pytest.MonkeyPatch, benchct
         (["run", "--challenge", "rnge-only"], "did you mean 'range-only'?"),
         (["run", "--target-hosts", "127.0.0.1:9200"], "--target NAME=URL"),
         (["run", *MEASURED, "--sweep", "clients=0,1"], "must be at least 1"),
-        (["run", *MEASURED, "--pin"], "--pin: 'prod' is a cluster that runs already"),
+        (["run", *MEASURED, "--pin"], "--pin: 'prod' is a running cluster"),
         (["run", "--challenge", "{folder}/timed.json", "--include-tasks", "nothing"], "nothing"),
         (["redline", "--operation", "rnge", "--slo", "p90=5ms"], "did you mean 'range'?"),
     ],

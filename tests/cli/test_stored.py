@@ -2,6 +2,7 @@
 
 import html
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -151,7 +152,8 @@ def test_what_to_run_next_keeps_to_the_folder_of_the_runs(home: Path):
         for form in (("-v",), ("--format", "markdown"), ("--html", str(home / "page"))):
             shown = call("show", "one", "--runs", runs, *form).stdout
             shown = shown if "--html" not in form else (home / "page" / "index.html").read_text("utf-8")
-            command = html.unescape(shown)[html.unescape(shown).index("benchctl resume") :].partition("\n")[0]
+            shown = re.sub(r" *\\\n *", " ", html.unescape(shown))
+            command = shown[shown.index("benchctl resume") :].partition("\n")[0]
             assert command.startswith(shlex.join(proposal)), form
             assert "--runs" not in command.removeprefix(shlex.join(proposal))
 

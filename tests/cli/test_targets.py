@@ -86,7 +86,7 @@ def test_credentials_of_a_target_that_moved_are_not_sent_to_where_it_was(tmp_pat
     file = written(tmp_path, "es: {url: 'https://old:1', bearer: hunter2}\n")
     found = targets_of(RunForm(targets_file=file))
     written(tmp_path, "es: {url: 'https://new:1', bearer: hunter3}\n")
-    with pytest.raises(UsageError, match="es was at https://old:1 and is elsewhere now"):
+    with pytest.raises(UsageError, match="es was at https://old:1 and now has another address"):
         endpoint_of("es", found["es"])
 
 
@@ -125,8 +125,8 @@ def test_mistakes_are_told_without_secrets(form: dict[str, Any], message: str):
         ("es: {url: 'https://a:1', proxy: 'socks5://a:1'}", {}, "invalid proxy"),
         ("es: {url: 'https://a:1', ca: no.pem}", {}, "cannot read .*no.pem"),
         ("es: {url: 'https://a:1', ca: targets.yml}", {}, "holds no certificates"),
-        ("es: {url: 'https://a:1', user: hunter2}", {}, "in .* are user"),
-        ("es: {url: 'https://a:1', user: me, password: hunter2, bearer: hunter2}", {}, "are bearer and"),
+        ("es: {url: 'https://a:1', user: hunter2}", {}, "unusable credentials of es in .*: user"),
+        ("es: {url: 'https://a:1', user: me, password: hunter2, bearer: hunter2}", {}, ": bearer and"),
         ("es: {url: 'https://a:1', bearer: two hunter2}", {}, "cannot be sent"),
         ("es: {url: 'https://a:1', api-key: 12345}", {}, "Expected `str`"),
         ("!!python/object/apply:os.system [hunter2]", {}, "cannot be read as YAML"),
@@ -215,7 +215,7 @@ def test_the_environment_holds_one_kind_of_credentials(environ: dict[str, str], 
     ],
 )
 def test_halves_and_doubles_are_refused(names: tuple[str, ...]):
-    with pytest.raises(UsageError, match="in the environment are") as caught:
+    with pytest.raises(UsageError, match=r"unusable credentials of .* in the environment: ") as caught:
         auth_of({f"BENCHCTL_ES_{name}": SPELL for name in names})
     assert SPELL not in str(caught.value)
 

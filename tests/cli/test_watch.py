@@ -48,7 +48,7 @@ def test_a_step_says_how_far_how_fast_and_how_long():
 
 def test_a_fork_says_what_it_measured():
     assert fork_result(FORK) == (
-        "p90 range 2.50 ms, terms unsupported, dead no answer (8.0 s, including 0.0 s startup)"
+        "p90 range 2.50 ms, terms unsupported, dead no response (8.0 s, including 0.0 s startup)"
     )
     failed = msgspec.structs.replace(FORK, status="failed", reason="the node died")
     assert fork_result(failed) == "FAILED: the node died"

@@ -54,7 +54,7 @@ def test_what_to_do_about_a_refusal_is_said_in_words_of_tracks(files: FileServer
         BenchctlError, match="the connection ended before the download was complete"
     ) as caught:
         get(corpus(base_url=files.url), fetch(home))
-    assert "continues from there" in caught.value.hint
+    assert "continues where this one ended" in caught.value.hint
 
 
 def test_a_file_may_have_an_address_of_its_own(files: FileServer, home: Home):

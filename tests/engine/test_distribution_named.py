@@ -1,4 +1,4 @@
-"""Distributions of the engines' makers: found by version and machine, verified, whole or not there."""
+"""Distributions of the engines' publisher: found by version and machine, verified, whole or not there."""
 
 import platform
 import tarfile
@@ -25,7 +25,7 @@ def ignore(what: str, done: int, total: int) -> None:
 
 @pytest.fixture
 def site(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """The makers' sites and the Maven repository, on a machine of theirs."""
+    """The publisher' sites and the Maven repository, on a machine of theirs."""
     monkeypatch.setenv("BENCHCTL_ELASTICSEARCH_DOWNLOADS", server.url)
     monkeypatch.setenv("BENCHCTL_OPENSEARCH_DOWNLOADS", f"{server.url}/mirror/")
     monkeypatch.setenv(REPOSITORY_VARIABLE, server.url)
@@ -40,7 +40,7 @@ def spec(
 
 
 def packed(root: Path, engine: EngineName, version: str, java: bytes = b"#!/bin/sh\n") -> bytes:
-    """A distribution with a runtime, as its makers pack it."""
+    """A distribution with a runtime, as its publisher pack it."""
     top = lay_out(root / f"{engine}-{version}", engine, version, LUCENE)
     (top / "jdk/bin").mkdir(parents=True)
     (top / "jdk/bin/java").write_bytes(java)
@@ -73,7 +73,7 @@ MIN = "/mirror/releases/core/opensearch/8.15.0/opensearch-min-8.15.0-linux-arm64
         (spec("opensearch", "min"), "aarch64", MIN),
     ],
 )
-def test_each_is_where_its_makers_put_it(
+def test_each_is_where_its_publisher_put_it(
     wanted: VariantSpec, machine: str, path: str, site: Server, home: Home, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(platform, "machine", lambda: machine)
@@ -130,7 +130,7 @@ def test_a_site_that_fails_or_has_no_such_versions_is_no_missing_version(site: S
     assert not isinstance(caught.value, UsageError)
     with pytest.raises(UsageError, match="HTTP 404") as caught:
         check_distribution(home, spec(version="1.2.3"))
-    assert "makers" in caught.value.hint
+    assert "publisher" in caught.value.hint
 
 
 def test_an_archive_of_another_version_is_refused(site: Server, tmp_path: Path, home: Home):

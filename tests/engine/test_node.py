@@ -52,7 +52,7 @@ def test_a_node_that_ends_at_once_is_explained(scripted: Scripted, tmp_path: Pat
     ("before", "after", "reason", "hint"),
     [
         ("oom_kill 2", "oom_kill 3", "memory ran out, and the kernel killed a process for it", "--heap"),
-        ("oom_kill 3", "oom_kill 3", "", "neither benchctl nor the kernel"),
+        ("oom_kill 3", "oom_kill 3", "", "neither by benchctl nor for lack of memory"),
         ("nr_free_pages 9", "oom_kill 3", "", "dmesg"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_node_that_others_keep_from_the_cpus_is_late_and_not_broken(
 def test_a_node_that_listens_but_does_not_answer_is_given_up(scripted: Scripted):
     script = 'echo 127.0.0.1:1 > "${OPENSEARCH_PATH_CONF%config}logs/http.ports"; exec tail -f /dev/null'
     with (
-        pytest.raises(BenchctlError, match="never got the shards of index 'shelf' ready") as caught,
+        pytest.raises(BenchctlError, match="did not start the shards of index 'shelf'") as caught,
         scripted(script, timeout_s=0.5, expect_index="shelf"),
     ):
         pass

@@ -274,7 +274,7 @@ def test_a_home_within_a_checkout_changes_nothing_there(root: Path, tmp_path: Pa
 
 
 def test_a_missing_diff_is_refused(home: Home, root: Path, tmp_path: Path):
-    with pytest.raises(UsageError, match="there is not a diff"):
+    with pytest.raises(UsageError, match="no such diff"):
         build_diff(home, library_of(root, "9.8.0"), java(tmp_path), tmp_path / "no.diff", lambda *_: None)
 
 
@@ -354,7 +354,7 @@ def test_what_is_no_manifest_is_refused(manifest: bytes, tmp_path: Path):
 
 
 def test_a_class_that_newer_javas_have_another_of_is_refused(tmp_path: Path):
-    with pytest.raises(BenchctlError, match=r"META-INF/versions/21/any/Other\.class, which newer Javas use"):
+    with pytest.raises(BenchctlError, match=r"META-INF/versions/21/any/Other\.class, which newer Java"):
         replace_entries(jar(tmp_path), tmp_path / "new.jar", {"any/Other.class": b""}, MARKER)
 
 

@@ -142,4 +142,4 @@ def test_many_logs_are_read_on_request_only(folder: RunFolder):
         keep(folder, boot, "jvm.log", b"")
     fork = msgspec.structs.replace(fork, boots=(*BOOTS, *[BOOTS[1]] * 24))
     (table,) = history_tables(folder, msgspec.structs.replace(record, forks=(fork,)))
-    assert table.texts == ((f"benchctl explain {record.id} inlining",),)
+    assert table.texts == ((f"benchctl explain {folder.path} inlining",),)

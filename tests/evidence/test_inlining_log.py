@@ -89,7 +89,7 @@ def test_two_compilers_of_a_kind_are_told_apart():
 
 def test_a_log_that_names_no_threads_is_refused_unless_it_is_one_compilation():
     heads = (head(10, 1, 4, "a.Big::m"), head(11, 2, 3, "a.Small::m"))
-    with pytest.raises(BenchctlError, match="which thread"):
+    with pytest.raises(BenchctlError, match="identify the threads"):
         entries(InliningLog(plain(*heads)))
     assert len(entries(InliningLog(plain(heads[0], "[INFO] started", call(1, "b.C1::x", "inline"))))) == 1
 

@@ -127,7 +127,7 @@ def test_time_that_is_up_ends_it_after_a_whole_block_and_more_time_goes_on(
 ):
     # A block takes eight seconds by its records, and no time by the clock that says what is to be expected.
     record = world.begin(experiment, budget_s=7.0)
-    assert (record.status, record.stopped) == ("complete", "the time was up after 1 block")
+    assert (record.status, record.stopped) == ("complete", "the time budget was used up after 1 block")
     assert len(world.forks) == 4
     for name in ("fresh", "used"):
         run = world.run(name)
@@ -209,7 +209,7 @@ def test_an_experiment_without_one_of_its_runs_has_to_be_started_anew(world: Wor
     before = world.record
     kept = world.run("fresh")
     shutil.rmtree(world.store.find(before.runs["used"]).path)
-    with pytest.raises(NotResumable, match="the run of measurement 'used' is gone") as caught:
+    with pytest.raises(NotResumable, match="the run of measurement 'used' is missing") as caught:
         world.resume()
     assert "start the experiment again" in caught.value.hint
     assert "benchctl resume" not in caught.value.hint

@@ -109,5 +109,5 @@ class StopsLater(threading.Event):
 
 
 def test_a_calibration_that_is_stopped_half_way_is_none():
-    with floor_stub() as url, pytest.raises(BenchctlError, match="was ended before"):
+    with floor_stub() as url, pytest.raises(BenchctlError, match="was interrupted"):
         floor._run(floor._closed(1, 1.0), url, StopsLater())

@@ -16,8 +16,8 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "57ca583f81bddf23",
-    "run": "49b2b94feaca5679",
+    "analysis": "a22559ff6557747f",
+    "run": "5418d36af66d35bc",
     "message": "78b93a28d6f03ab9",
     "config": "b1d5ad76102482e0",
 }

@@ -79,7 +79,7 @@ def test_a_busy_or_shared_host_is_a_caveat():
         ({"test_mode": True}, "--test-mode"),
         ({"workers": 2}, "from 2 processes"),
         ({"load_hosts": ("a", "b")}, "2 hosts (a, b)"),
-        ({"origin": "empty"}, "answers were not compared"),
+        ({"origin": "empty"}, "results were not compared"),
     ],
 )
 def test_what_the_plan_makes_doubtful_is_a_caveat(changes: dict[str, Any], said: str):

@@ -172,7 +172,7 @@ def test_time_left_is_what_the_budget_leaves_at_most():
 
 def test_the_rule_is_told_before_the_run():
     text = stop_text(make_plan(forks=50, stop=StopSpec(decided=True, budget_s=1800.0)))
-    assert all(part in text for part in ("from 5 forks on", "after 50 forks per variant", "30m of forks"))
+    assert all(part in text for part in ("at least 5", "at most 50 forks per variant", "30m of forks"))
 
 
 DECIDED = StopSpec(decided=True)

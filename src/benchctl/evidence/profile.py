@@ -242,7 +242,7 @@ class ForkProfile:
         for window in (measured[place] for place in tasks if place in measured):
             origin_ns = self.fork.boots[window.boot].origin_ns
             if origin_ns is None:
-                raise UnknownTimesError(f"unknown start time of the JVM of fork {self.fork.block} started")
+                raise UnknownTimesError(f"it is unknown when the JVM of fork {self.fork.block} started")
             own = (window.measured_ns - origin_ns, window.end_ns - origin_ns)
             windows.setdefault(window.boot, []).append(own)
         return merged(profile.within(windows.get(boot, ())) for boot, profile in self.boots.items())

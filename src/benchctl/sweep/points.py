@@ -278,7 +278,9 @@ def _own(challenge: Challenge, base: Mapping[str, TrackOperation], track: Track,
         if name in asked and base.get(name) != operation
     }
     names = {name: f"{name}@{_words(point)}" for name in changed}
-    own = {name: operation for name, operation in challenge.operations.items() if name not in changed}
+    own = {
+        name: operation for name, operation in challenge.operations.items() if name in asked - changed.keys()
+    }
     return msgspec.structs.replace(
         challenge,
         operations=own

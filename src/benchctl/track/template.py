@@ -510,9 +510,9 @@ _OF_AN_INDEX = r"^(?!\.{1,2}\Z)[^-_+A-Z\s\\/*?\"<>|,#:][^A-Z\s\\/*?\"<>|,#:]*\Z"
 PATH_FORM = r"^/[^\x00-\x1f\x7f-\x9f]*\Z"
 """Pattern of the path of a request."""
 _FORMS = {
-    repr(PATH_FORM): "is no path, which begins with / and has no control character",
+    repr(PATH_FORM): "is not a path, which begins with / and has no control character",
     repr(_ON_ONE_LINE): "has a control character",
-    repr(_OF_AN_INDEX): "names no index, which has no capitals, spaces, slashes, wildcards and commas",
+    repr(_OF_AN_INDEX): "is not an index name, which has no capitals, spaces, slashes, wildcards or commas",
 }
 Label = Annotated[str, msgspec.Meta(pattern=_ON_ONE_LINE)]
 """Text of tables, files and messages, which show it on one line."""

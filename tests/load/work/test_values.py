@@ -308,5 +308,5 @@ def test_what_was_not_checked_is_refused():
         Bodies("${x}", {}, seed=1, key="k")
     with pytest.raises(ValueError, match="is not a known value"):
         Bodies("${week}", SOURCES, seed=1, key="k")
-    with pytest.raises(ValueError, match="pool: size 3 is more than the 2 values"):
+    with pytest.raises(ValueError, match="pool: size 3 is more than the 2 available values"):
         Bodies("${x}", {"x": Integer(min=1, max=2, pool=Pool(size=3))}, seed=1, key="k")
