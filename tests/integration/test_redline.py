@@ -62,7 +62,7 @@ def test_a_search_finds_compares_and_keeps_everything(benchctl: Benchctl, store:
     assert [row["metric"] for row in found["rows"]] == ["redline"]
     assert [curve["variant"] for curve in found["redline"]["curves"]] == ["es", "os"]
     assert (
-        "red-line of range on a fresh node a fork: p90 of latency within 100 ms"
+        "red-line of range on a fresh node per fork: p90 of latency within 100 ms"
         in benchctl("show", "latest", "--host").stdout
     )
     compared = benchctl("compare", "es", "os", "--challenge", "redline-range")

@@ -93,7 +93,7 @@ def test_a_running_cluster_is_measured_as_it_is(filled: str, node: Node, benchct
         (boot_record,) = fork.boots
         assert (boot_record.start_s, boot_record.idle_s, boot_record.logs) == (0.0, 0.0, "")
         assert boot_record.searches_sent == boot_record.searches_counted == 10
-    for text in ("without a restart between forks", "not filled by this run", "asked every operation"):
+    for text in ("without a restart between forks", "not filled by this run", "every operation ran"):
         assert text in " ".join(done.stdout.split())
     assert "127.0.0.1" not in "".join(record.caveats)
 
