@@ -126,7 +126,7 @@ def test_json_reads_back_as_the_analysis_with_each_source_once(record: RunRecord
     printed = msgspec.to_builtins(found)
     assert {**msgspec.to_builtins(analysis), "sources": printed["sources"], "gate": None} == printed
     assert next(iter(printed)) == "schema_version"
-    assert printed["schema_version"] == SCHEMA_VERSION == 8
+    assert printed["schema_version"] == SCHEMA_VERSION == 9
     (source,) = found.sources
     assert (source.run, source.environment, source.engines) == (record.id, record.environment, record.engines)
     assert source.variants == record.plan.variants

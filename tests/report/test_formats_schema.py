@@ -76,7 +76,7 @@ def test_records_keep_to_theirs(record: RunRecord):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"schema_version": 1}, "8 was expected"),
+        ({"schema_version": 1}, "9 was expected"),
         ({"rows": None}, "is not of type 'array'"),
         ({"extra": 1}, "Additional properties are not allowed"),
     ],

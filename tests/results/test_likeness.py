@@ -10,11 +10,12 @@ from benchctl.results.likeness import (
     Difference,
     alike_variants,
     beyond,
+    configured_alike,
     resolved,
+    side_differences,
     unlike_variants,
-    variant_differences,
 )
-from benchctl.results.model import AnswerCheck, AnswerFinding, EngineFacts, RunRecord
+from benchctl.results.model import AnswerCheck, AnswerFinding, EngineFacts, InForce, RunRecord
 from benchctl.results.plan import (
     CorpusFile,
     CorpusSpec,
@@ -180,22 +181,33 @@ def own(name: str, base: VariantSpec = ES, **changes: Any) -> VariantSpec:
     return msgspec.structs.replace(base, name=name, **changes)
 
 
-def lines(*variants: VariantSpec, **jdks: str) -> tuple[str, ...]:
-    """Differences of variants; of nodes that were up, if the runtimes of some are given."""
+def made(*variants: VariantSpec, **facts: dict[str, Any]) -> RunRecord:
+    """A run of variants; of nodes that were up, if facts of some are given."""
     engines = tuple(
-        EngineFacts(spec.name, spec.version, "b", "9.8.0", "a", f"Temurin {jdks[spec.name]}", (), ())
+        msgspec.structs.replace(
+            EngineFacts(spec.name, spec.version, "b", "9.8.0", "a", "Temurin 21.0.8", (), ()),
+            **facts[spec.name],
+        )
         for spec in variants
-        if spec.name in jdks
+        if spec.name in facts
     )
-    return variant_differences(resolved(make_record(plan=make_plan(variants=variants), engines=engines)))
+    return make_record(plan=make_plan(variants=variants), engines=engines)
+
+
+def kinds(run: RunRecord) -> dict[str, tuple[str, ...]]:
+    """What variants of a run differ in, as it is said, by its kind."""
+    found: dict[str, tuple[str, ...]] = {}
+    for one in side_differences(resolved(run)):
+        found[one.kind] = (*found.get(one.kind, ()), one.text())
+    return found
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
         ({"jvm_flags": ("-Xint", "-Xbatch")}, "JVM flags -Xint -Xbatch"),
-        ({"settings": {"b": "1", "a": ["x", "y"]}}, 'setting b 1; setting a ["x","y"]'),
-        ({"index_settings": {"index.codec": "default"}}, "index setting index.codec default"),
+        ({"settings": {"b": "1", "a": ["x", "y"]}}, 'setting:b 1; setting:a ["x","y"]'),
+        ({"index_settings": {"index.codec": "default"}}, "index:codec default"),
         ({"environment": {"A_B": "b"}}, "environment A_B b"),
         ({"jars": ("/x/lucene-core.jar", "patched:bulk-visit")}, "jars lucene-core.jar patched:bulk-visit"),
         ({"warmups": ("warmup",)}, "warm-up warmup"),
@@ -214,8 +226,7 @@ def test_each_trait_is_said_and_makes_another_variant_of_a_name(
     planned: RecordMaker, changes: dict[str, Any], said: str
 ):
     other = own("other", **changes)
-    assert lines(ES, OS, other) == (f"other differs from es in: {said}",)
-    assert lines(OS, other) == (f"other differs from es 8.11.0 in: {said}",)
+    assert set(kinds(made(ES, other))) == {"asked"}
     assert "; ".join(beyond(other)) == said
     here, there = planned("1", variants=(own("other"),)), planned("2", variants=(other,))
     # Distributions of one name are what runs are compared for; warm-ups are held against each other in full.
@@ -224,34 +235,85 @@ def test_each_trait_is_said_and_makes_another_variant_of_a_name(
     assert alike_variants(("other", here), ("another", there))
 
 
-def test_what_nodes_report_is_compared_with_what_nodes_report():
-    old, slow = own("os-17", OS, jdk="17"), own("slow", jvm_flags=("-Xint",))
-    assert lines(ES, OS, old, es="21.0.8", os="21.0.8", **{"os-17": "17.0.15"}) == (
-        "os-17 differs from os in: JDK 17.0.15 instead of 21.0.8",
+FIELDS = {"mapping:message.type": "text", "mapping:message.norms": "true", "mapping:tag.type": "keyword"}
+USUAL = {"merge policy": "tiered", "index:refresh_interval": "1s", "segments": "1"}
+
+
+def in_force(usual: dict[str, str] | None = None, **given: str) -> dict[str, Any]:
+    named = {name.replace("__", ":").replace("_of_", "."): value for name, value in given.items()}
+    return {"in_force": InForce(FIELDS | named, USUAL | (usual or {}))}
+
+
+def test_what_nodes_have_differs_by_whether_a_variant_says_so():
+    other = in_force(mapping__message_of_type="match_only_text")
+    assert kinds(made(ES, own("x"), es=in_force(), x=other)) == {
+        "unasked": ("message is text / match_only_text",)
+    }
+    asked = own("x", mappings={"message.type": "match_only_text"})
+    assert kinds(made(ES, asked, es=in_force(), x=other)) == {"asked": ("message is text / match_only_text",)}
+    three = side_differences(resolved(made(ES, own("x"), own("y"), es=in_force(), x=other, y=in_force())))
+    assert [one.text() for one in three] == ["message is text (es, y) / match_only_text (x)"]
+
+
+def test_what_engines_have_by_default_is_told_apart_unless_it_decides():
+    flags = {"jvm_flags": ("-Xmx1g", "-XX:+UseG1GC", "-Dos=1"), "lucene": "9.7.0"}
+    quiet = in_force({"index:refresh_interval": "5s"}) | flags
+    assert kinds(made(ES, OS, es=in_force() | {"jvm_flags": ("-Xmx1g", "-XX:+UseG1GC")}, os=quiet)) == {
+        "asked": ("engine elasticsearch / opensearch", "version 8.11.0 / 2.11.0"),
+        "default": (
+            "Lucene 9.8.0 / 9.7.0", "engine's JVM flags none / -Dos=1", "index:refresh_interval 1s / 5s",
+        ),
+    }  # fmt: skip
+    decides = in_force({"merge policy": "log_byte_size", "segments": "9"})
+    assert kinds(made(ES, OS, es=in_force(), os=decides))["unasked"] == (
+        "merge policy tiered / log_byte_size", "segments 1 / 9",
+    )  # fmt: skip
+    asked = own("x", index_settings={"index.merge.policy": "log_byte_size"})
+    assert "unasked" not in kinds(
+        made(own("y", OS), asked, y=in_force(), x=in_force({"merge policy": "log_byte_size"}))
     )
-    assert lines(ES, slow, es="21.0.8") == ("slow differs from es in: JVM flags -Xint",)
-
-
-def test_it_is_the_plain_one_of_the_same_version_that_others_differ_from():
-    new, newer = own("es@8.19.0", version="8.19.0"), own("x", version="8.19.0", jvm_flags=("-Xint",))
-    assert lines(ES, new, newer) == ("x differs from es@8.19.0 in: JVM flags -Xint",)
-    assert lines(ES, newer) == ("x differs from es in: version 8.19.0 instead of 8.11.0; JVM flags -Xint",)
-
-
-def test_a_jar_is_said_with_its_digest():
-    patched = own("patched", jars=("patched:bulk-visit",), plugins=("g:icu:1",))
-    plain = EngineFacts("es", "8.11.0", "b", "9.8.0", "a", "Temurin 21.0.8", (), ())
-    changed = msgspec.structs.replace(
-        plain,
-        variant="patched",
-        jars={"lucene-core-9.8.0.jar": 4 * "0123456789abcdef"},
-        plugins={"icu": "1.0"},
+    # One that somebody set is no default.
+    set_there = {
+        "in_force": InForce(
+            FIELDS | {"index:refresh_interval": "30s"}, {"merge policy": "tiered", "segments": "1"}
+        )
+    }
+    assert kinds(made(ES, own("x"), es=in_force(), x=set_there))["unasked"] == (
+        "index:refresh_interval 1s / 30s",
     )
-    run = make_record(plan=make_plan(variants=(ES, patched)), engines=(plain, changed))
-    (line,) = variant_differences(resolved(run))
-    assert line == "patched differs from es in: jar lucene-core-9.8.0.jar 0123456789ab; plug-in icu 1.0"
 
 
-def test_clusters_that_run_already_are_what_they_are():
-    live = own("live", target=TargetSpec(("http://search-1:9200",)))
-    assert lines(live, own("x", jvm_flags=("-Xint",))) == ("x differs from es 8.11.0 in: JVM flags -Xint",)
+@pytest.mark.parametrize(
+    ("changes", "facts", "kind", "what"),
+    [
+        ({}, {"jdk": "Temurin 17.0.15"}, "unasked", "JDK"),
+        ({"jdk": "17"}, {"jdk": "Temurin 17.0.15"}, "asked", "JDK"),
+        ({"distribution": "official"}, {"jdk": "Temurin 17.0.15"}, "asked", "JDK"),
+        ({}, {"jvm_flags": ("-XX:+UseZGC",)}, "unasked", "garbage collector"),
+        ({"jvm_flags": ("-XX:+UseZGC",)}, {"jvm_flags": ("-XX:+UseZGC",)}, "asked", "garbage collector"),
+        ({}, {"jvm_flags": ("-Xmx2g",)}, "unasked", "heap"),
+        ({"heap_mb": 2048}, {"jvm_flags": ("-Xmx2g",)}, "asked", "heap"),
+        ({}, {"build": "c"}, "unasked", "build"),
+        ({"jars": ("a.jar",)}, {"jars": {"a.jar": "1"}}, "asked", "jar a.jar"),
+    ],
+)  # fmt: skip
+def test_nodes_themselves_differ_too(changes: dict[str, Any], facts: dict[str, Any], kind: str, what: str):
+    usual = {"jvm_flags": ("-Xmx1g", "-XX:+UseG1GC")}
+    run = made(ES, own("x", **changes), es=usual | in_force(), x=usual | in_force() | facts)
+    assert (what, kind) in {(one.what, one.kind) for one in side_differences(resolved(run))}
+
+
+def test_a_cluster_that_shows_nothing_is_not_held_against_others():
+    target = own("live", target=TargetSpec(("http://search-1:9200",)))
+    assert not any(
+        ":" in one.what for one in side_differences(resolved(made(ES, target, es=in_force(), live={})))
+    )
+
+
+def test_a_variant_that_is_the_first_again_is_alike():
+    found = resolved(made(ES, own("es-2"), own("x", jvm_flags=("-Xint",)), es={}, x={}, **{"es-2": {}}))
+    assert configured_alike(found) == ("es-2",)
+    # Clusters may be on any hosts.
+    first, second = (own(name, target=TargetSpec((f"http://{name}:9200",))) for name in "ab")
+    assert configured_alike(resolved(made(first, second, a={}, b={}))) == ()
+    assert configured_alike(resolved(made(ES, own("es-2")))) == ()

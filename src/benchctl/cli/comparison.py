@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.results.likeness import JoinedRuns, resolved, variant_differences
+from benchctl.results.likeness import JoinedRuns, Resolved, configured_alike, resolved, side_differences
 from benchctl.results.model import AnswerCheck, ForkRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.results.select import Archive, Selection, Side
@@ -193,10 +193,12 @@ def _analysed(selection: Selection, metrics: Sequence[Metric], method: Method) -
         *(Caveat("run", text) for text in own),
         *analysis.caveats,
     )
+    found = _resolved(sides)
     return msgspec.structs.replace(
         analysis,
         caveats=tuple(dict.fromkeys(caveats)),
-        differences=_differences(sides),
+        differences=side_differences(found),
+        alike=() if marks else configured_alike(found),
         versions={
             side.label: versions[side.variant]
             for side in sides
@@ -205,13 +207,13 @@ def _analysed(selection: Selection, metrics: Sequence[Metric], method: Method) -
     )
 
 
-def _differences(sides: Sequence[Side]) -> tuple[str, ...]:
-    """Return how the sides differ beyond engine and version, by their names here."""
+def _resolved(sides: Sequence[Side]) -> list[Resolved]:
+    """Return what the sides resolved to, by their names here."""
     found = []
     for side in sides:
         known = {run.label: run for run in resolved(side.run)}
         found += [replace(known[side.variant], label=side.label)] if side.variant in known else []
-    return variant_differences(found)
+    return found
 
 
 def _other_tasks(

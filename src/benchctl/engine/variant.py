@@ -197,6 +197,22 @@ def _as_texts(value: object) -> Any:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def text_of(value: object) -> str:
+    """Return a value of a mapping or setting in one form, however it was written."""
+    if isinstance(value, str):
+        return value
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def flat_mapping(mapping: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping by full names, such as `message.type`, with or without `properties` in it."""
+    return {
+        ".".join(part for part in name.split(".") if part != "properties"): value
+        for key, inner in mapping.items()
+        for name, value in flat(key, inner).items()
+    }
+
+
 def whole_names(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return index settings by full names, adding `index.` where it is missing."""
     return {name if name.startswith("index.") else f"index.{name}": value for name, value in settings.items()}

@@ -1,7 +1,6 @@
 """Facts of a run: host, engines, indices and progress, which a reader may doubt apart from the speeds."""
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from statistics import fmean
 
 import msgspec
@@ -9,6 +8,7 @@ import msgspec
 from benchctl.report.numbers import counted, mebibytes, megabytes
 from benchctl.report.table import Items
 from benchctl.results.figures import Calibration
+from benchctl.results.likeness import DIFFERENCES, resolved, side_differences
 from benchctl.results.model import (
     Environment,
     IndexFacts,
@@ -17,30 +17,12 @@ from benchctl.results.model import (
     RunRecord,
     stray_boots,
 )
-from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, VariantSpec, cpu_list
+from benchctl.results.plan import CorpusSpec, Plan, RedlineSpec, cpu_list
 from benchctl.stats.disturbed import BUSY_SHARE, cpus_used
 from benchctl.track.operations import remedy
 
 _NS_PER_MS, _NS_PER_US = 1e6, 1e3
-
-# Of flags of one kind, a virtual machine obeys the last; these commands add up.
-_SETS = re.compile(
-    r"(-X(?:ms|mx|ss)).*"
-    r"|(-XX:)(?!(?:CompileCommand|CompileOnly|OnError|OnOutOfMemoryError)=)[+-]?([^=]+).*"
-    r"|(-D[^=]+).*",
-    re.DOTALL,
-)
-
-
-def in_force(flags: Sequence[str]) -> list[str]:
-    """Return flags without those that a later one of the same kind supersedes."""
-    last: dict[object, str] = {}
-    for place, flag in enumerate(flags):
-        match = _SETS.fullmatch(flag)
-        kind: object = match.groups() if match else place
-        last.pop(kind, None)
-        last[kind] = flag
-    return [*last.values()]
+_WHOLE = 4096  # characters of a value
 
 
 def fact_sections(record: RunRecord) -> list[Items]:
@@ -208,33 +190,12 @@ def _engine_lines(record: RunRecord) -> Iterator[str]:
 
 
 def _difference_lines(record: RunRecord) -> Iterator[str]:
-    """Yield how each variant differs from the baseline besides the intended change."""
-    engines = {facts.variant: facts for facts in record.engines}
-    baseline, *others = record.plan.variants
-    for other in others:
-        pair, flags = (baseline, other), (baseline.jvm_flags, other.jvm_flags)
-        if baseline.name in engines and other.name in engines:
-            first, second = engines[baseline.name], engines[other.name]
-            for name in ("version", "lucene", "jdk", "start"):
-                values = (getattr(first, name), getattr(second, name))
-                if values[0] != values[1] and "" not in values:
-                    yield f"{name}: {baseline.name} {values[0]}, {other.name} {values[1]}"
-            flags = (first.jvm_flags, second.jvm_flags)
-        # Of the flags in force only: a heap that a later flag replaces is not one that a node had.
-        yield from _set_difference("JVM flags", pair, [in_force(own) for own in flags])
-        settings = [[f"{key}={value}" for key, value in sorted(spec.settings.items())] for spec in pair]
-        yield from _set_difference("settings", pair, settings)
-        if baseline.name in record.indices and other.name in record.indices:
-            shapes = [_geometry(record.indices[spec.name]) for spec in pair]
-            if shapes[0] != shapes[1]:
-                yield f"index: {baseline.name} {shapes[0]}; {other.name} {shapes[1]}"
-
-
-def _set_difference(what: str, pair: Sequence[VariantSpec], sets: Sequence[Sequence[str]]) -> Iterator[str]:
-    for spec, own, foreign in zip(pair, sets, reversed(sets), strict=True):
-        only = [item for item in own if item not in foreign]
-        if only:
-            yield f"{what} of {spec.name} only: {' '.join(only)}"
+    """Yield how variants differ, what nobody asked for first."""
+    found = side_differences(resolved(record))
+    for kind, words in DIFFERENCES.items():
+        for difference in found:
+            if difference.kind == kind:
+                yield f"{words}: {difference.text(_WHOLE)}"
 
 
 def _geometry(facts: IndexFacts) -> str:

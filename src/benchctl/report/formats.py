@@ -21,7 +21,7 @@ from benchctl.report.layout import (
 )
 from benchctl.report.numbers import counted, json_text, visible
 from benchctl.report.planning import next_command
-from benchctl.report.sentences import additions, headline, legend, verdict
+from benchctl.report.sentences import additions, headline, legend, unasked, verdict
 from benchctl.report.table import (
     WIDE,
     Block,
@@ -160,6 +160,7 @@ def head(analysis: Analysis, plan: Plan | None, runs: Path | None) -> Iterator[B
     """Yield what every form begins with: what was compared, the verdict, the goal, and what to run next."""
     yield Title(headline(analysis))
     yield Verdict(verdict(analysis))
+    yield from filter(None, [unasked(analysis)])
     if plan is not None and plan.stop is not None:
         ended = decide(analysis.rows, plan.stop, min(analysis.forks.values(), default=0), plan.forks).text
         yield from [f"Goal: {ended}."] if ended else []

@@ -16,6 +16,7 @@ from benchctl.report.layout import (
 )
 from benchctl.report.numbers import counted, rough, signed_percent
 from benchctl.report.table import Addition, Notes
+from benchctl.results.likeness import DIFFERENCES, DifferenceKind
 from benchctl.slices import hooks
 from benchctl.stats.analysis import Analysis, Row, Trend, too_few
 from benchctl.stats.caveat import CaveatCode, Replicate
@@ -24,6 +25,7 @@ from benchctl.stats.metrics import HELD, INDEX_BUILDS, metric_of
 
 SIZED: frozenset[Verdict] = frozenset({"faster", "slower", "different"})
 _MOST_NAMED = 3
+_MOST_DIFFERENCES = 5
 _ABSURD_PERCENT, _NOTHING = 10_000, -99.9
 _MIXED = "faster by one metric and slower by another"
 _COUNTED = {
@@ -104,7 +106,26 @@ def verdict(analysis: Analysis) -> str:
         found.append(f"{_sentence(why)} Do not report these values." if looks else f"Provisional: {why}.")
     if looks or (busy and len(analysis.variants) > 1):
         found.insert(0, "PROVISIONAL:" if looks else "NO CONCLUSION:")
-    return " ".join([*found, *_unsound(analysis)])
+    return " ".join([*_chance(analysis), *found, *_unsound(analysis)])
+
+
+def _chance(analysis: Analysis) -> Iterator[str]:
+    """Yield that variants are the baseline again, and what would be called a difference all the same."""
+    for contender in analysis.alike:
+        cause = "no difference can be real here"
+        if len(analysis.runs) > 1:
+            cause = "only host, day or index build can make a difference"
+        least = [
+            (one.mde_percent, analysis.where(row))
+            for row in analysis.task_rows
+            for one in row.comparisons
+            if one.contender == contender and one.mde_percent is not None
+        ]
+        sizes = [
+            f"{rough(size)}% ({where})" for size, where in ({min(least): 0, max(least): 0} if least else ())
+        ]
+        called = f"; this host would call one from {' to '.join(sizes)}" if sizes else ""
+        yield f"A/A: {contender} is configured as {analysis.variants[0]}, so {cause}{called}."
 
 
 def _busy_text(analysis: Analysis) -> str:
@@ -184,6 +205,12 @@ def _about(contender: str, analysis: Analysis, *, looks: bool) -> str:
     ]
     if not parts:
         return f"{contender} vs {baseline}, {every}: {', '.join(rest)}."
+    if any(
+        one.kind == "unasked" and one.of_index and one.values[contender] != one.values[baseline]
+        for one in analysis.differences
+        if {baseline, contender} <= one.values.keys()
+    ):
+        contender = f"{contender} as configured"
     differences = " and ".join(parts) if len(parts) < _MOST_NAMED else "; ".join(parts)
     number, _, words = ", ".join(rest).partition(" ")
     others = f" {counted(int(number), 'task')} {words}." if rest else ""
@@ -306,7 +333,7 @@ def legend(analysis: Analysis) -> list[str]:
     return [
         *lines,
         *misses([*comparisons, *at_points(analysis)]),
-        *(f"{line}." for line in analysis.differences),
+        *(line for kind in DIFFERENCES if (line := _differing(analysis, kind))),
     ]
 
 
@@ -321,3 +348,28 @@ def in_spite_of_looks(comparisons: Iterable[Comparison]) -> str:
     factor = 2 ** (looks - 1)
     confidence = f"{100 - 5 / factor:.6g}%"
     return f"; both allow for {looks} analyses: p is multiplied by {factor}, intervals are at {confidence}"
+
+
+def unasked(analysis: Analysis) -> str:
+    """Return what differs besides the variants' own change, in one line; empty for nothing."""
+    found = [one for one in analysis.differences if one.kind == "unasked"]
+    # Of a field of another type, everything else follows from that.
+    typed = [
+        one.what.removesuffix("type")
+        for one in found
+        if one.what.startswith("mapping:") and one.what.endswith(".type")
+    ]
+    shown = [one for one in found if one.what.endswith(".type") or not one.what.startswith(tuple(typed))]
+    if not shown:
+        return ""
+    besides = (
+        "the engine" if any(one.what == "engine" for one in analysis.differences) else "what was asked for"
+    )
+    more = f"; {len(found) - _MOST_DIFFERENCES} more: show --notes" if len(shown) > _MOST_DIFFERENCES else ""
+    return f"Differ besides {besides}: {'; '.join(one.text() for one in shown[:_MOST_DIFFERENCES])}{more}."
+
+
+def _differing(analysis: Analysis, kind: DifferenceKind) -> str:
+    # The headline has engines and versions.
+    own = [one for one in analysis.differences if one.kind == kind and one.what not in {"engine", "version"}]
+    return f"Differences {DIFFERENCES[kind]}: {'; '.join(one.text() for one in own)}." if own else ""

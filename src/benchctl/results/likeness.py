@@ -1,18 +1,22 @@
 """Differences between runs and between variants, and runs laid side by side."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate, zip_longest
 from pathlib import PurePath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
 
+from benchctl.errors import UsageError
+from benchctl.quantities import SIZE
 from benchctl.results.figures import TaskSummary
 from benchctl.results.model import EngineFacts, ForkRecord, RunRecord
-from benchctl.results.plan import Place, Plan, VariantSpec
+from benchctl.results.plan import BUNDLED, Place, Plan, VariantSpec
 from benchctl.results.samples import Columns
 from benchctl.results.store import ForkSource
 from benchctl.track.model import Challenge, Task
@@ -68,14 +72,13 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _excerpts(here: str, there: str) -> Iterator[str]:
-    """Return both texts in brief, from shortly before the first difference."""
-    pairs = enumerate(zip_longest(here, there))
-    same = next((place for place, (left, right) in pairs if left != right), 0)
-    start = max(0, same - _LEAD) if same >= _EXCERPT - _LEAD else 0
-    for text in (here, there):
-        before, after = "..." if start else "", "..." if len(text) > start + _EXCERPT else ""
-        yield f"{before}{text[start : start + _EXCERPT]}{after}"
+def _excerpts(*texts: str, longest: int = _EXCERPT) -> Iterator[str]:
+    """Return texts in brief, from shortly before the first difference."""
+    same = next((place for place, each in enumerate(zip_longest(*texts)) if len({*each}) > 1), 0)
+    start = max(0, same - _LEAD) if same >= longest - _LEAD else 0
+    for text in texts:
+        before, after = "..." if start else "", "..." if len(text) > start + longest else ""
+        yield f"{before}{text[start : start + longest]}{after}"
 
 
 # Tasks by name, with a number from 1 among those of one name: the same in all plans that have the task.
@@ -218,7 +221,7 @@ def _same_name(one: Variant, other: Variant) -> list[Facts]:
     # A variant that a sweep made is none of its own.
     found = [*_traits_of_both(*sides)] if len(sides) == len((one, other)) else [Facts(), Facts()]
     for facts, (_, run) in zip(found, (one, other), strict=True):
-        for trait in ("version", "distribution", "JDK"):
+        for trait in ("engine", "version", "distribution", "JDK"):
             facts.pop(trait, None)
         facts["warm-up"] = _in_order(run.plan.variant_warmups.get(name, ()))
     return found
@@ -242,58 +245,179 @@ def resolved(record: RunRecord) -> tuple[Resolved, ...]:
     return tuple(Resolved(spec.name, spec, facts.get(spec.name)) for spec in record.plan.variants)
 
 
-def variant_differences(variants: Sequence[Resolved]) -> tuple[str, ...]:
-    """Return `os-17 differs from os in: JDK 17.0.15 instead of 21.0.8` for each variant its name leaves open.
+DifferenceKind = Literal["asked", "default", "unasked"]
+"""What a variant says, what engines have by default, and everything else."""
 
-    A variant is compared with the first plain one of its engine and version, else with the first of that
-    engine at all; without any other, with what is published.
-    """
-    pairs = ((variant, _base(variant, variants)) for variant in variants)
+
+DIFFERENCES: Final[Mapping[DifferenceKind, str]] = {
+    "unasked": "not asked for",
+    "asked": "asked for",
+    "default": "by the engines' own defaults",
+}
+"""Words for kinds, what a reader has to know first."""
+
+
+class SideDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A trait, mapping or setting in force that variants do not share."""
+
+    what: str  # as variants write it, such as `mapping:message.type`
+    kind: DifferenceKind
+    values: dict[str, str]  # by variant, in their order; `none` where one has nothing
+
+    @property
+    def of_index(self) -> bool:
+        """Return whether the index itself differs."""
+        return self.what.startswith(("mapping:", "index:")) or self.what in {"merge policy", "segments"}
+
+    def text(self, longest: int = _EXCERPT) -> str:
+        """Return `message is text / match_only_text`; of several variants, each value with theirs."""
+        sides: dict[str, list[str]] = {}
+        for label, value in zip(self.values, _excerpts(*self.values.values(), longest=longest), strict=True):
+            sides.setdefault(value, []).append(label)
+        named = len(self.values) > len(("baseline", "contender"))
+        values = (f"{value} ({', '.join(labels)})" if named else value for value, labels in sides.items())
+        what = self.what
+        if what.startswith("mapping:") and what.endswith(".type"):
+            what = f"{what.removeprefix('mapping:').removesuffix('.type')} is"
+        return f"{what} {' / '.join(values)}"
+
+
+def side_differences(sides: Sequence[Resolved]) -> tuple[SideDifference, ...]:
+    """Return in what variants differ: as nodes report it where all of them were up, else as asked for."""
+    wanted = [_traits(side.spec, None) for side in sides]
+    found = [_found(side, sides) for side in sides]
+    names = dict.fromkeys(name for facts in found for name in facts)
+    differing = {
+        name: {
+            side.label: _text(facts.get(name, by_spec.get(name)))
+            for side, facts, by_spec in zip(sides, found, wanted, strict=True)
+        }
+        for name in names
+    }
+    differing = {
+        name: values
+        for name, values in differing.items()
+        if len({*values.values()}) > 1
+        and not (name in _REPORTED and {_NOTHING, "unknown"} & {*values.values()})
+    }
+    asked = {
+        name
+        for name in dict.fromkeys(name for facts in wanted for name in facts)
+        if len({_text(facts.get(name)) for facts in wanted}) > 1
+    }
+    usual = [{} if side.facts is None else side.facts.in_force.usual for side in sides]
+    if {"engine", "version"} & differing.keys():
+        differing.pop("build", None)
+    by_default = {name for name in differing if all(name in own for own in usual)} - _MEASURED
+    by_default |= {"Lucene"} | ({_OWN_FLAGS} if {"engine", "version"} & differing.keys() else set())
+    by_default |= {"JDK"} if any(side.spec.java == BUNDLED for side in sides) else set()
+
+    def kind(name: str) -> DifferenceKind:
+        causes = (*_CAUSES.get(name, ()), f"{name.partition(' ')[0]}s")
+        if name in asked or any(cause in other for cause in causes for other in asked):
+            return "asked"
+        return "default" if name in by_default else "unasked"
+
+    return tuple(SideDifference(name, kind(name), values) for name, values in differing.items())
+
+
+def configured_alike(sides: Sequence[Resolved]) -> tuple[str, ...]:
+    """Return the variants that are the first one again: what differs between them is chance."""
+    known = [side for side in sides if side.facts is not None]
     return tuple(
-        f"{variant.label} differs from {base.label} in: {'; '.join(changes)}"
-        for variant, base in pairs
-        if base is not None and (changes := _changes(variant, base))
+        side.label
+        for side in known[1:]
+        if known[0] is sides[0]
+        and side.spec.target == known[0].spec.target
+        and not side_differences([known[0], side])
     )
+
+
+_OWN_FLAGS: Final = "engine's JVM flags"
+_REPORTED: Final = {"JDK", "Lucene", "build", "start", "heap", "garbage collector"}
+# What has its default on all sides and is told first all the same: most of a difference may be its doing.
+_MEASURED: Final = {"merge policy", "search concurrency", "index:codec", "segments"}
+# Name -> parts of the names that it follows from, where a variant says these.
+_CAUSES: Final[Mapping[str, tuple[str, ...]]] = {
+    "merge policy": ("merge.policy", "merge_policy"),
+    "search concurrency": ("concurrent_segment_search", "parallel_collection"),
+    "segments": ("index filled by", "documents", "merge"),
+    "JDK": ("JDK", "distribution"),
+    "build": ("distribution",),
+    "garbage collector": ("JVM flags",),
+}
+
+
+def _found(side: Resolved, sides: Sequence[Resolved]) -> Facts:
+    """Return the traits of a side among others."""
+    own = side.facts
+    if own is None or any(other.facts is None for other in sides):
+        return _traits(side.spec, None)
+    every = [in_force(other.facts.jvm_flags) for other in sides if other.facts is not None]
+    flags = every[sides.index(side)]
+    common = {flag for flag in flags if all(flag in others for others in every)} | {*side.spec.jvm_flags}
+    facts = {
+        **_traits(side.spec, own),
+        "Lucene": own.lucene,
+        "build": f"{own.build[:_DIGEST]} {own.archive_sha256[:_DIGEST]}",
+        "start": own.start,
+        "garbage collector": next(
+            (match[1] for flag in flags if (match := _COLLECTOR.fullmatch(flag))), None
+        ),
+        "heap": next((_heap(flag) for flag in flags if flag.startswith("-Xmx")), None),
+        _OWN_FLAGS: " ".join(
+            flag
+            for flag in flags
+            if flag not in common and not _COLLECTOR.fullmatch(flag) and flag[:4] not in _HEAP
+        ),
+    }
+    states = [other.facts.in_force for other in sides if other.facts is not None]
+    if all(state.given for state in states):
+        facts |= {**own.in_force.usual, **own.in_force.given}
+    return facts
+
+
+_COLLECTOR: Final = re.compile(r"-XX:\+Use(\w+)GC")
+_HEAP: Final = {"-Xms", "-Xmx"}
+
+
+def _heap(flag: str) -> str:
+    size = flag.removeprefix("-Xmx")
+    with suppress(UsageError):
+        return f"{SIZE.parse(size)} MiB"
+    return size
+
+
+# Of flags of one kind, a virtual machine obeys the last; these commands add up.
+_SETS: Final = re.compile(
+    r"(-X(?:ms|mx|ss)).*"
+    r"|(-XX:)(?!(?:CompileCommand|CompileOnly|OnError|OnOutOfMemoryError)=)[+-]?([^=]+).*"
+    r"|(-D[^=]+).*",
+    re.DOTALL,
+)
+
+
+def in_force(flags: Sequence[str]) -> list[str]:
+    """Return flags without those that a later one of the same kind supersedes."""
+    last: dict[object, str] = {}
+    for place, flag in enumerate(flags):
+        match = _SETS.fullmatch(flag)
+        kind: object = match.groups() if match else place
+        last.pop(kind, None)
+        last[kind] = flag
+    return [*last.values()]
 
 
 def beyond(spec: VariantSpec) -> tuple[str, ...]:
     """Return a variant's settings beyond its engine and version, in words."""
-    return _changes(Resolved(spec.name, spec), _published(spec))
-
-
-def _changes(one: Resolved, base: Resolved) -> tuple[str, ...]:
+    plain = VariantSpec(_SHORT_NAMES[spec.engine], spec.engine, spec.version)
     return tuple(
         f"{what} {here}" + (f" instead of {there}" if there != _NOTHING else "")
-        for what, here, there in differences(*_traits_of_both(one, base))
+        for what, here, there in differences(_traits(spec, None), _traits(plain, None))
     )
 
 
 _SHORT_NAMES: Final = {"elasticsearch": "es", "opensearch": "os", "jvm": "Java"}
-
-
-def _published(spec: VariantSpec) -> Resolved:
-    """The plain variant of an engine and version."""
-    plain = VariantSpec(_SHORT_NAMES[spec.engine], spec.engine, spec.version)
-    return Resolved(f"{plain.name} {spec.version}".strip(), plain)
-
-
-def _base(one: Resolved, variants: Sequence[Resolved]) -> Resolved | None:
-    """The variant that one is compared with; None for a cluster, and for what its name says in full."""
-    # A runtime or distribution is given by an option, and no name says it.
-    if one.spec.target or (_is_plain(one.spec) and not (one.spec.jdk or one.spec.distribution)):
-        return None
-    akin = [other for other in variants if other.spec.engine == one.spec.engine and other.spec.target is None]
-    same = [other for other in akin if other.spec.version == one.spec.version]
-    first = next((other for other in (*same, *akin) if _is_plain(other.spec)), (same or akin)[0])
-    if first is not one:
-        return first
-    return None if _is_plain(one.spec) else _published(one.spec)
-
-
-def _is_plain(spec: VariantSpec) -> bool:
-    """Return whether the name says all, such as `es` or `es@8.19.0`."""
-    short = _SHORT_NAMES[spec.engine]
-    return spec.name in (short, f"{short}@{spec.version}")
 
 
 def _traits_of_both(*sides: Resolved) -> Iterator[Facts]:
@@ -310,14 +434,19 @@ def _traits(spec: VariantSpec, facts: EngineFacts | None) -> Facts:
         parts = {f"jar {name}": digest[:_DIGEST] for name, digest in facts.jars.items()}
         parts |= {f"plug-in {name}": version for name, version in facts.plugins.items()}
     return {
+        "engine": spec.engine,
         "version": spec.version if facts is None else facts.version,
-        "distribution": _short_url(spec.distribution or "Maven Central"),
+        "distribution": "running cluster"
+        if spec.target
+        else _short_url(spec.distribution or "Maven Central"),
         # The runtime's version, or its vendor if that is all there is.
         "JDK": (spec.java or "default") if facts is None else facts.jdk.rpartition(" ")[2],
         "heap": "the run's" if spec.heap_mb is None else f"{spec.heap_mb} MiB",
         "JVM flags": " ".join(spec.jvm_flags),
-        **{f"setting {name}": value for name, value in spec.settings.items()},
-        **{f"index setting {name}": value for name, value in spec.index_settings.items()},
+        **{f"setting:{name}": value for name, value in spec.settings.items()},
+        **{f"index:{name.removeprefix('index.')}": value for name, value in spec.index_settings.items()},
+        **{f"mapping:{name}": value for name, value in spec.mappings.items()},
+        **{f"operation:{name}": value for name, value in spec.operations.items()},
         **{f"environment {name}": value for name, value in spec.environment.items()},
         "index filled by": spec.index_from or "itself",
         **parts,

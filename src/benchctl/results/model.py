@@ -180,6 +180,17 @@ class IndexFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
         return None if value is None else float(value) / figure.per_unit
 
 
+class InForce(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Mappings and settings of a variant's index and nodes, by name, such as `mapping:message.type`.
+
+    Of several indices, all values of a name, separated by `|`.
+    """
+
+    given: dict[str, str] = {}  # mappings, and settings that the track, the variant or somebody else set
+    # Those of settings that decide what a search costs and have their default, or follow from others.
+    usual: dict[str, str] = {}
+
+
 class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """A variant as it was resolved: asked of the node itself where possible."""
 
@@ -203,6 +214,8 @@ class EngineFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     start: str = ""
     # Node settings by which benchctl switched off security and background services of the distribution.
     switched_off: dict[str, bool | int] = {}
+    # After its first fork; empty where a cluster does not show it, and of microbenchmarks.
+    in_force: InForce = InForce()
 
 
 class Environment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

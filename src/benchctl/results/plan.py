@@ -95,6 +95,9 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     heap_mb: int | None = None  # heap of its nodes, MiB; None for the plan's
     environment: dict[str, str] = {}
     index_settings: dict[str, Any] = {}
+    # Of fields in the track's index: `message.type` -> its value; None removes it.
+    mappings: dict[str, Any] = {}
+    operations: dict[str, dict[str, Any]] = {}  # name -> the body that takes the place of the track's
     # That take the place of jars in `lib/`: paths, Maven coordinates `group:artifact:version`, or
     # `patched:FILE.diff` for Lucene's with that diff, or the name of a shipped one; after
     # `patched:recompiled:`, the same classes unchanged.

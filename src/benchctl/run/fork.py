@@ -22,6 +22,7 @@ import zstandard
 from benchctl.disk import disk_errors, open_regular
 from benchctl.engine.client import WRITE_CLOCKS, SearchClient
 from benchctl.engine.declared import EVERYTHING, places, stand_ins
+from benchctl.engine.in_force import state_of
 from benchctl.engine.node import Collector, Node, Scene
 from benchctl.engine.prepared_index import prepare_page_cache, resident_share, settle
 from benchctl.engine.process import GcPause, Reading, cpu_of
@@ -655,6 +656,7 @@ class ForkRunner:
         self._plan = plan = steps.plan
         self._node_cpus = None if plan.pin is None else plan.pin.node
         wanted = places(steps.track, plan.corpus.files)
+        self._target = wanted.target
         self._expected = wanted.target if plan.origin == "prepared" else None
         self._streams = tuple(dict.fromkeys((*wanted.data_streams, *streams_made(plan, steps.track))))
 
@@ -766,6 +768,9 @@ class ForkRunner:
                 searching = None if node is None or collected else node.search_threads()
                 counted = serving.searches_counted()
                 plain = () if node is None else stand_ins(node.client, self._streams)
+                progress.facts = msgspec.structs.replace(
+                    progress.facts, in_force=state_of(serving.client, self._target, self._plan.origin)
+                )
                 # Its index is a copy that is thrown away; evidence, and what flags of users make a JVM write,
                 # come when it ends in peace.
                 stop_s = serving.stop(at_once=not (collected or subject.spec.jvm_flags))

@@ -200,8 +200,12 @@ class OpenRun:
             fork = msgspec.structs.replace(record, wall_s=record.wall_s / len(jobs))
             others = [old for old in self._record.forks if (old.block, old.variant) != (block, fork.variant)]
             engines = self._record.engines
-            if facts is not None and facts.variant not in {engine.variant for engine in engines}:
-                engines = (*engines, facts)
+            known = next((engine for engine in engines if facts and engine.variant == facts.variant), None)
+            # A fork that fails early does not see all of them.
+            if facts is not None and (
+                known is None or bool(known.in_force.given) < bool(facts.in_force.given)
+            ):
+                engines = (*(engine for engine in engines if engine is not known), facts)
             self._update(forks=(*others, fork), engines=engines, caveats=self._caveats_after(fork))
             names.remove(fork.variant)
             self._bench.observer.fork_done(fork, left_s(names))

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import msgspec
 
 from benchctl.results.figures import Quantiles, TaskSummary
-from benchctl.results.likeness import resolved, variant_differences
+from benchctl.results.likeness import configured_alike, resolved, side_differences
 from benchctl.results.model import AnswerCheck, ForkRecord, IndexFacts, Looks, RunRecord
 from benchctl.results.plan import Place, Plan
 from benchctl.slices import hook
@@ -116,7 +116,8 @@ def analyse_run(
     return msgspec.structs.replace(
         analysis,
         caveats=(*own, *analysis.caveats),
-        differences=variant_differences(resolved(record)),
+        differences=side_differences(resolved(record)),
+        alike=configured_alike(resolved(record)),
         versions=versions_of(record),
     )
 

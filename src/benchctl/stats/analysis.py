@@ -7,6 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from benchctl.results.figures import CurvePoint, RedlineEnd
+from benchctl.results.likeness import SideDifference
 from benchctl.results.plan import RedlineSpec
 from benchctl.spec import RestartPolicy
 from benchctl.stats.caveat import Caveat, Replicate
@@ -180,7 +181,7 @@ class SweepCurve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return () if self.pairs else tuple(one for point in self.comparisons for one in point)
 
 
-SCHEMA_VERSION: Final = 8
+SCHEMA_VERSION: Final = 9
 
 LoadState = Literal["saturated", "driver-limited"]
 """The cluster did not keep up with the rate; the driver did not offer it, or decided on figures itself."""
@@ -376,7 +377,8 @@ class Analysis(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     times: tuple[TimeRow, ...] = ()  # every kind of time, by challenge, task, variant and kind
     block_s: float = 0.0  # of a fork of every variant, medians; 0 where that is unknown
     method: Method = "benjamini-hochberg"
-    differences: tuple[str, ...] = ()
+    differences: tuple[SideDifference, ...] = ()
+    alike: tuple[str, ...] = ()  # variants that are configured as the baseline: A/A
     versions: dict[str, str] = {}  # variant -> version of its engine, where the record says it
     curves: tuple[SweepCurve, ...] = ()
     builds: dict[str, int] = {}  # variant -> index builds that were compared; empty where none were

@@ -45,7 +45,7 @@ def test_a_page_holds_everything_in_its_order(record: RunRecord):
     assert "os is 21% slower than es on range" in text
     assert text.index("os is 21% slower") < text.index("Effects") < text.index("Results")
     assert "hits.total 276000 and 276001" in text  # what the answers differed in
-    assert "JVM flags of os only: -Dos" in text
+    assert "JVM flags -Des / -Dos" in text
     assert "blocks 0 1 2 3 4: es, os" in text
     # As on the screen, what to run next comes with the verdict.
     assert f"benchctl extend {record.id}" in text[: text.index("Effects")]
