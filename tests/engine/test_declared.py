@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from benchctl.engine.client import SearchClient, loopback
-from benchctl.engine.declared import Places, lent, make_all, places, stand_ins, try_out
-from benchctl.errors import BenchctlError
+from benchctl.engine.declared import Places, lent, make_all, places, stand_ins, try_out, with_changes
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.plan import CorpusFile
 from benchctl.track.model import Corpus, Documents, Index, IndexBody, Template, Track
 from engine.fake_node import FakeNode
@@ -89,7 +90,7 @@ def test_what_the_node_refuses_is_named_with_its_reason_and_what_to_do(client: S
     cause = {"type": "mapper_parsing_exception", "reason": "No handler for type [constant_keyword]"}
     node.answers["PUT", "/readers"] = (400, {"error": cause, "status": 400})
     with pytest.raises(BenchctlError, match="the node refuses the track's index 'readers': mapper") as caught:
-        make_all(client, TRACK, WANTED, {"index.codec": "default"})
+        make_all(client, TRACK, WANTED, {"index:codec": "default", "mapping:door.type": "wildcard"})
     assert "No handler for type [constant_keyword]" in caught.value.message
     assert "distribution:" in caught.value.hint
 
@@ -101,8 +102,68 @@ def test_an_index_setting_that_the_node_refuses_is_named_as_it_was_given(
     cause = {"type": "illegal_argument_exception", "reason": "unknown value for [index.codec]: defualt"}
     node.answers["PUT", "/readers"] = (400, {"error": cause, "status": 400})
     with pytest.raises(BenchctlError, match="the node refuses index:codec=defualt: illegal_arg") as caught:
-        make_all(client, TRACK, WANTED, {"index.codec": "defualt", "index.sort.field": "x"})
+        make_all(client, TRACK, WANTED, {"index:codec": "defualt", "index:sort.field": "x"})
     assert "--variant, --sweep" in caught.value.hint
+
+
+def test_a_mapping_that_the_node_refuses_is_named_as_it_was_given(client: SearchClient, node: FakeNode):
+    allow(node, "GET /_data_stream/*", *TEMPLATES)
+    cause = {
+        "type": "mapper_parsing_exception",
+        "reason": "No handler for type [txt] declared on field [name]",
+    }
+    node.answers["PUT", "/readers"] = (400, {"error": cause, "status": 400})
+    given = {"mapping:reader.name.type": "txt", "mapping:door.type": "text"}
+    with pytest.raises(BenchctlError, match=r"the node refuses mapping:reader\.name\.type=txt: mapper"):
+        make_all(client, TRACK, WANTED, given)
+
+
+BODY = {
+    "date_detection": False,
+    "properties": {
+        "message": {"type": "text", "fields": {"raw": {"type": "keyword"}}},
+        "log": {"properties": {"path": {"type": "keyword"}}},
+        "a.b": {"type": "long"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "way", "found"),
+    [
+        ("message.type", "keyword", "message", {"type": "keyword", "fields": {"raw": {"type": "keyword"}}}),
+        ("message.fields", None, "message", {"type": "text"}),
+        ("message.fields.raw.norms", True, "message.fields.raw", {"type": "keyword", "norms": True}),
+        ("log.path.index", False, "log.properties.path", {"type": "keyword", "index": False}),
+        ("log.new.type", "ip", "log.properties.new", {"type": "ip"}),
+        ("log.dynamic", "strict", "log.dynamic", "strict"),
+        ("log.path", None, "log.properties", {}),
+        ("message", None, "message", None),
+        ("c.d.type", "ip", "c/d", {"type": "ip"}),
+        ("c.d.type", None, "c/d", None),
+    ],
+)  # fmt: skip
+def test_a_mapping_of_a_variant_is_merged_into_the_track_s(name: str, value: Any, way: str, found: Any):
+    wanted = Places((Index("i", IndexBody(mappings=BODY)),), ())
+    (index,) = with_changes(wanted, {}, {name: value}).indices
+    at: Any = index.body.mappings["properties"]
+    for part in way.split("."):
+        at = at.get(part.replace("/", "."))
+    assert at == found
+    assert index.body.mappings["properties"]["a.b"] == {"type": "long"}
+    assert BODY["properties"]["message"]["type"] == "text"  # type: ignore[index]
+
+
+def test_keys_of_the_mapping_itself_and_fields_with_dots_are_found():
+    wanted = Places((Index("i", IndexBody(mappings=BODY)),), ())
+    changes = {"dynamic": "strict", "date_detection": None, "_source.enabled": False, "a.b.type": "ip"}
+    (index,) = with_changes(wanted, {}, changes).indices
+    assert index.body.mappings["dynamic"] == "strict"
+    assert "date_detection" not in index.body.mappings
+    assert index.body.mappings["_source"] == {"enabled": False}
+    assert index.body.mappings["properties"]["a.b"] == {"type": "ip"}
+    with pytest.raises(UsageError, match="'message' is a field"):
+        with_changes(wanted, {}, {"message": "keyword"})
 
 
 def test_what_a_clusters_templates_make_of_places_is_tried(client: SearchClient, node: FakeNode):

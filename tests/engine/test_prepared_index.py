@@ -31,7 +31,7 @@ from benchctl.results.model import IndexFacts, IngestReport
 from benchctl.results.plan import CorpusFile, CorpusSpec
 from benchctl.track.load import load_track
 from benchctl.track.model import Index, IndexBody, Template
-from builders import CORPUS
+from builders import CORPUS, ES
 
 FACTS = IndexFacts("k", 1, 1, (), IngestReport(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1))
 
@@ -253,7 +253,8 @@ def test_the_first_build_is_called_as_if_it_were_the_only_one(key: IndexKey):
 
 
 def test_index_settings_of_a_variant_go_over_the_tracks_and_make_an_index_of_its_own(key: IndexKey):
-    other = dataclasses.replace(key, index_settings={"index.codec": "default", "index.sort.field": "a"})
+    own = msgspec.structs.replace(ES, index_settings={"index.codec": "default", "index.sort.field": "a"})
+    other = dataclasses.replace(key, variant=own)
     (before,), (after,) = key.places.indices, other.places.indices
     assert after.body.mappings == before.body.mappings
     names = [name for name in after.body.settings if name.endswith("codec")]
@@ -262,6 +263,9 @@ def test_index_settings_of_a_variant_go_over_the_tracks_and_make_an_index_of_its
     assert after.body.settings["index.sort.field"] == "a"
     assert len(after.body.settings) > 2
     assert other.digest != key.digest
+    mapped = dataclasses.replace(key, variant=msgspec.structs.replace(ES, mappings={"message.norms": False}))
+    assert mapped.digest != key.digest
+    assert dataclasses.replace(key, variant=ES).digest == key.digest
 
 
 def test_what_makes_other_files_makes_another_index_and_nothing_else_does(key: IndexKey):

@@ -48,6 +48,24 @@ def test_a_name_gives_engine_and_version(text: str, name: str, engine: EngineNam
     assert parse(text) == VariantSpec(name=name, engine=engine, version=version)
 
 
+def test_mappings_are_typed_and_bodies_are_read(tmp_path: Path):
+    (tmp_path / "b.json").write_text('{"query": {"match_all": {}}}', encoding="utf-8")
+    spec = parse(
+        "x=os,mapping:message.type=match_only_text,mapping:log.path.index=false,mapping:properties.a.dims=3,"
+        f"mapping:b.fields=null,operation:range={tmp_path}/b.json"
+    )
+    assert spec.mappings == {
+        "message.type": "match_only_text",
+        "log.path.index": False,
+        "a.dims": 3,
+        "b.fields": None,
+    }
+    assert spec.operations == {"range": {"query": {"match_all": {}}}}
+    assert (
+        placed_variant("x=os,operation:range=b.json", tmp_path) == f"x=os,operation:range={tmp_path}/b.json"
+    )
+
+
 def test_options_follow_the_label():
     spec = parse("es-noinline=es,jvm:-XX:-Inline,setting:indices.queries.cache.size=5%,jdk:17,jvm:-Xint")
     assert spec == VariantSpec(

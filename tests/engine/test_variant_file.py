@@ -55,6 +55,26 @@ def load(folder: Path, text: str) -> dict[str, VariantSpec]:
     return load_variants(path)
 
 
+def test_mappings_and_bodies_of_a_file_are_those_of_the_command_line(tmp_path: Path):
+    (tmp_path / "b.json").write_text('{"size": 0}', encoding="utf-8")
+    (tmp_path / "broken.json").write_text("[]", encoding="utf-8")
+    specs = load(
+        tmp_path,
+        """
+a:
+  extends: os
+  mappings: {properties: {message: {type: match_only_text, norms: null}}}
+  operations: {range: b.json}
+b: {extends: a, mappings: {message: {type: text}, log.path.index: false}}
+""",
+    )
+    assert specs["a"].mappings == {"message.type": "match_only_text", "message.norms": None}
+    assert specs["b"].mappings == {"message.type": "text", "message.norms": None, "log.path.index": False}
+    assert specs["a"].operations == specs["b"].operations == {"range": {"size": 0}}
+    with pytest.raises(UsageError, match=r"variants\.yml:1:\d+: .*is not the body of a search"):
+        load(tmp_path, "a: {extends: os, operations: {range: broken.json}}")
+
+
 def resolved(entries: dict[str, object]) -> dict[str, VariantSpec]:
     typed = msgspec.convert(entries, dict[str, VariantEntry])
     return resolve_variants_mapping(typed, Document("", "f.yml"), (), Path("/folder"))

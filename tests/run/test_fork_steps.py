@@ -76,7 +76,9 @@ def test_warm_ups_of_a_variant_come_first_and_for_it_alone(
         for name, task in (("own", "term"), ("common", "default"))
     )
     plan = msgspec.structs.replace(
-        make_plan(), warmup_challenges=(common,), variant_warmups={"es-warm": (own,)}
+        make_plan(variants=(ES, msgspec.structs.replace(ES, name="es-warm"))),
+        warmup_challenges=(common,),
+        variant_warmups={"es-warm": (own,)},
     )
     track, _ = load_track("big5", {})
     runner = Recording(plan, track, Home(tmp_path), SharedObserver(Observer()), threading.Event())
@@ -85,6 +87,31 @@ def test_warm_ups_of_a_variant_come_first_and_for_it_alone(
     runner.run(cast("Serving", node), steps, cast("Stage", stage), Load(), variant=variant)
     assert runner.ran == ran
     assert [one["for"] for one in node.put] == put
+
+
+def test_a_variant_s_own_body_is_what_it_is_asked_warm_ups_included(tmp_path: Path):
+    body = {"query": {"match_all": {}}}
+    other = msgspec.structs.replace(ES, name="other", operations={"range": body})
+    warmup = Challenge("w", (Task("range", iterations=3),))
+    plan = msgspec.structs.replace(make_plan(variants=(ES, other)), warmup_challenges=(warmup,))
+    track, _ = load_track("big5", {})
+    asked: dict[str, list[Any]] = {"es": [], "other": []}
+
+    class Asking(Recording):
+        def run_step(
+            self, serving: Serving, jobs: Sequence[Job], stage: Stage, load: Load
+        ) -> tuple[TaskResult, ...]:
+            asked[variant] += [getattr(job.operation, "body", None) for job in jobs]
+            return super().run_step(serving, jobs, stage, load)
+
+    runner = Asking(plan, track, Home(tmp_path), SharedObserver(Observer()), threading.Event())
+    stage = SimpleNamespace(context=SimpleNamespace(plugin=None))
+    for variant in asked:
+        (steps,) = boots(plan)
+        runner.run(cast("Serving", Settings()), steps, cast("Stage", stage), Load(), variant=variant)
+    assert asked["other"] == [body, body]
+    assert body not in asked["es"]
+    assert len(asked["es"]) == len(asked["other"])
 
 
 def test_a_warm_up_does_without_what_a_node_refuses(tmp_path: Path):

@@ -1,6 +1,7 @@
 """What variants cannot ask of a plan."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,12 +25,29 @@ def test_index_settings_want_an_index_that_benchctl_makes(tmp_path: Path):
     prepared, _ = load_track("big5", {})
     check_index_settings((ES, OWN), prepared, "prepared", ())
     check_index_settings((ES,), prepared, "empty", ())
-    with pytest.raises(UsageError, match="'own' has index settings, but no index is made"):
+    with pytest.raises(UsageError, match="'own' has index settings or mappings, but no index"):
         check_index_settings((ES, OWN), prepared, "empty", ())
     folder = write_files(tmp_path / "streams", {"track.json": '{"data-streams": [{"name": "c"}]}'})
     streams, _ = load_track(str(folder), {})
-    with pytest.raises(UsageError, match="'own' has index settings, but no index is made"):
+    with pytest.raises(UsageError, match="'own' has index settings or mappings, but no index"):
         check_index_settings((OWN,), streams, "prepared", ())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"operations": {"term": {}}}, "no search 'term' is measured"),
+        ({"operations": {"scroll": {"sort": "a"}, "flush": {}}}, "no search 'flush' is measured"),
+        ({"mappings": {"message": "keyword"}}, "'message' is a field"),
+    ],
+)  # fmt: skip
+def test_what_a_variant_changes_has_to_be_there(changes: dict[str, Any], message: str):
+    track, _ = load_track("big5", {})
+    challenge = Challenge("c", (Task("range"), Task("scroll")))
+    fine = msgspec.structs.replace(ES, operations={"range": {}}, mappings={"message.norms": False})
+    check_index_settings((fine,), track, "prepared", (challenge,))
+    with pytest.raises(UsageError, match=message):
+        check_index_settings((msgspec.structs.replace(ES, **changes),), track, "prepared", (challenge,))
 
 
 def test_a_challenge_that_makes_the_track_s_index_gives_it_the_variant_s_settings(tmp_path: Path):

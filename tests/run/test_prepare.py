@@ -133,6 +133,41 @@ def test_ids_are_those_of_the_only_build(asked: Subject, home: Home, builds: int
     assert check.answers == {"range": {"es": Answer(7, ids=ids)}}
 
 
+def test_variants_with_their_own_bodies_are_asked_these_and_held_against_each_other(
+    asked: Subject, home: Home
+):
+    other = changed(asked, name="rewritten", operations={"range": {"query": {"match_all": {}}}})
+    plan, track = planned()
+    (usual,), (own,) = (operations_used(plan, track, subject.spec) for subject in (asked, other))
+    assert usual != own
+    book = _book(other)
+    assert book.missing([own]) == [own]
+    book.add(own, Answer(total=8))
+    book.save()
+    check = check_answers([asked, other], plan, track, home, Told())
+    assert exact_hits(check) == {"range": {"es": 7, "rewritten": 8}}
+    ((variant, kind, detail),) = [(one.variant, one.kind, one.detail) for one in check.findings]
+    assert (variant, kind, detail) == ("rewritten", "different", "total hits 7 against 8")
+
+
+def test_what_matches_nothing_on_any_variant_is_told_before_forks(asked: Subject, home: Home):
+    plan, track = planned()
+    other = changed(asked, name="os", settings={"a": 1})
+    for subject, hits in ((asked, 0), (other, 0)):
+        book = _book(subject)
+        for operation in operations_used(plan, track):
+            book.add(operation, Answer(total=hits))
+        book.save()
+    observer = Told()
+    assert check_answers([asked, other], plan, track, home, observer).without_hits == ("range",)
+    assert observer.notes == ["answers: range matches no document"]
+    book = _book(other)
+    for operation in operations_used(plan, track):
+        book.add(operation, Answer(total=1))
+    book.save()
+    assert check_answers([asked, other], plan, track, home, Told()).without_hits == ()
+
+
 def test_pollution_that_a_node_refuses_is_named_once_and_left_out_for_all(asked: Subject, home: Home):
     plan, track = planned(POLLUTED)
     lacking, failing, *others = sorted(plan.polluting)

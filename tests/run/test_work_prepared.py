@@ -61,7 +61,7 @@ def test_what_a_node_refuses_to_make_ends_the_fork(kind: str):
 
 def test_a_setting_that_a_variant_gave_is_named():
     said = (Failure(Outcome.HTTP_ERROR, 1, ("HTTP 400: unknown value for [index.codec]",)),)
-    given = {"index.codec": "defualt", "index.sort.field": "a"}
+    given = {"index:codec": "defualt", "index:sort.field": "a"}
     with pytest.raises(BenchctlError, match=r"the node refuses index:codec=defualt: HTTP 400") as caught:
         check_prepared(job("create-index"), result(FAILED, failures=said), given, searched=False)
     assert "--variant, --sweep" in caught.value.hint

@@ -195,7 +195,13 @@ def specs_of(form: RunForm, default: tuple[str, ...] = BUILT_IN) -> tuple[Varian
     defined = load_variants(Path(form.variants_file)) if form.variants_file else {}
     texts = form.variants or (defined if form.variants_file else default)
     specs = [parse_variant(text, jdk=form.jdk, defined=defined) for text in texts]
-    return with_newest(check_spec(spec) for spec in specs)
+    # What is named again is A/A.
+    counts = [specs[:place].count(spec) for place, spec in enumerate(specs)]
+    numbered = (
+        msgspec.structs.replace(spec, name=f"{spec.name}-{count + 1}") if count else spec
+        for spec, count in zip(specs, counts, strict=True)
+    )
+    return with_newest(check_spec(spec) for spec in numbered)
 
 
 def asked_run(form: RunForm, params: ParamOptions, *, consent: Consent | None = None) -> RunSpec:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -147,7 +148,10 @@ def _key(operation: Operation) -> str:
 
 
 def compare_answers(
-    operations: Iterable[Operation], books: Mapping[str, AnswerBook], baseline: str
+    operations: Iterable[Operation],
+    books: Mapping[str, AnswerBook],
+    baseline: str,
+    own: Mapping[str, Mapping[str, Operation]] = MappingProxyType({}),
 ) -> AnswerCheck:
     """Compare every variant's answers with the baseline's.
 
@@ -155,13 +159,17 @@ def compare_answers(
         operations: what was asked.
         books: variant name -> its book, complete for the operations.
         baseline: name of the variant to compare with.
+        own: variant name -> operations of variants that have others, by name.
     """
     names: list[str] = []
     returned: dict[str, dict[str, Answer]] = {}
     findings: list[AnswerFinding] = []
     for operation in operations:
         names.append(operation.name)
-        answers = {variant: book.get(operation) or Answer() for variant, book in books.items()}
+        answers = {
+            variant: book.get(own.get(variant, {}).get(operation.name, operation)) or Answer()
+            for variant, book in books.items()
+        }
         returned[operation.name] = answers
         for variant, answer in answers.items():
             findings += _judge(operation.name, variant, answer, baseline, answers[baseline])

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import msgspec
 
 from benchctl.engine.client import NodeRequestError, SearchClient
-from benchctl.engine.variant import flat, whole_names
-from benchctl.errors import BenchctlError
+from benchctl.engine.variant import flat, text_of, whole_names
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.results.plan import CorpusFile
 from benchctl.track.model import (
     DATA_STREAM,
@@ -22,10 +22,12 @@ from benchctl.track.model import (
     TemplateKind,
     Track,
     as_plain_template,
+    mapping_of,
 )
 from benchctl.track.operations import names_unknown
 
 EVERYTHING = "_all"
+_FIELDS = "properties"
 
 
 def refusal(what: str, reason: str, given: Mapping[str, Any]) -> BenchctlError:
@@ -34,9 +36,9 @@ def refusal(what: str, reason: str, given: Mapping[str, Any]) -> BenchctlError:
     Args:
         what: the node was to make.
         reason: in its own words.
-        given: the variant's index settings.
+        given: settings and mappings of the variant, as written.
     """
-    blamed = [f"index:{name.removeprefix('index.')}={given[name]}" for name in given if name in reason]
+    blamed = [f"{name}={text_of(value)}" for name, value in given.items() if _is_in(reason, name)]
     if blamed:
         return BenchctlError(
             f"the node refuses {', '.join(blamed)}: {reason}",
@@ -47,6 +49,15 @@ def refusal(what: str, reason: str, given: Mapping[str, Any]) -> BenchctlError:
         hint="use a distribution with the required modules (distribution:PATH|URL of its variant; the "
         "default ones have the core modules only), or change the track",
     )
+
+
+def _is_in(reason: str, name: str) -> bool:
+    """Return whether a node's reason is about a setting, or the field of a mapping."""
+    kind, _, what = name.partition(":")
+    if kind == "index":
+        return f"index.{what}" in reason
+    field = what.rpartition(".")[0] or what
+    return f"[{field}]" in reason or f"[{field.rpartition('.')[2]}]" in reason
 
 
 # A node accepts a request line of 4096 bytes.
@@ -104,20 +115,55 @@ def places(track: Track, files: Iterable[CorpusFile] = ()) -> Places:
     return Places(tuple(indices.values()), tuple(streams))
 
 
-def with_settings(wanted: Places, settings: Mapping[str, Any]) -> Places:
-    """Return the same places, with settings that override those of every index.
+def with_changes(wanted: Places, settings: Mapping[str, Any], mappings: Mapping[str, Any]) -> Places:
+    """Return the same places, with settings and mappings that override those of every index.
 
-    Names are complete, beginning with `index.`; data streams, whose settings are in templates, are
-    unaffected.
+    Names of settings are complete, beginning with `index.`; data streams, which have theirs from templates,
+    are unaffected.
+
+    Raises:
+        UsageError: If a mapping names a field without a key.
     """
-    if not settings:
+    if not settings and not mappings:
         return wanted
 
     def changed(index: Index) -> Index:
-        body = msgspec.structs.replace(index.body, settings={**whole_settings(index), **settings})
+        own = {**whole_settings(index), **settings} if settings else index.body.settings
+        mapped = index.body.mappings
+        for name, value in mappings.items():
+            mapped = _with_mapping(mapped, name.split("."), value)
+        body = msgspec.structs.replace(index.body, settings=own, mappings=mapped)
         return msgspec.structs.replace(index, body=body)
 
     return replace(wanted, indices=tuple(map(changed, wanted.indices)))
+
+
+def _with_mapping(
+    level: Mapping[str, Any], path: Sequence[str], value: object, *, is_object: bool = True
+) -> dict[str, Any]:
+    """Return a mapping, or a field of it, with another value of a field's key; None removes it."""
+    fields = mapping_of(level.get(_FIELDS))
+    # Tracks may write names with dots.
+    declared = next((count for count in range(len(path), 0, -1) if ".".join(path[:count]) in fields), 0)
+    if declared:
+        field, rest = ".".join(path[:declared]), path[declared:]
+        if not rest and value is not None:
+            raise UsageError(
+                f"mapping:{field}={text_of(value)}: '{field}' is a field",
+                hint=f"write mapping:{field}.type={text_of(value)}",
+            )
+        others = {name: own for name, own in fields.items() if name != field}
+        changed = {field: _with_mapping(fields[field], rest, value, is_object=False)} if rest else {}
+        return {**level, _FIELDS: {**others, **changed}}
+    first, *rest = path
+    if rest and (is_object or fields) and first not in level and not first.startswith("_"):
+        if value is None:
+            return dict(level)
+        return {**level, _FIELDS: {**fields, ".".join(path[:-1]): {path[-1]: value}}}
+    if rest:
+        return {**level, first: _with_mapping(mapping_of(level.get(first)), rest, value, is_object=False)}
+    others = {name: own for name, own in level.items() if name != first}
+    return others if value is None else {**others, first: value}
 
 
 def whole_settings(index: Index) -> dict[str, Any]:
@@ -246,7 +292,7 @@ def make_all(client: SearchClient, track: Track, wanted: Places, given: Mapping[
     """Create templates, then indices and data streams, on a node that has none of them.
 
     A node without data streams gets plain indices of their names, from the same templates. `given` are the
-    index settings that the variant brought to `wanted`.
+    settings and mappings that the variant brought to `wanted`, as written.
 
     Raises:
         BenchctlError: If the node refuses something, with its reason.

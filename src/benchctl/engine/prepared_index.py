@@ -10,9 +10,9 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -28,13 +28,13 @@ from benchctl.disk import (
     require_space,
 )
 from benchctl.engine.client import SearchClient
-from benchctl.engine.declared import Places, make_all, places, with_settings
+from benchctl.engine.declared import Places, make_all, places, with_changes
 from benchctl.engine.distribution import Installation
 from benchctl.engine.process import node_timeout_s
 from benchctl.errors import BenchctlError
 from benchctl.home import Home, open_folder
 from benchctl.results.model import IndexFacts, IngestCosts, IngestReport
-from benchctl.results.plan import CorpusSpec
+from benchctl.results.plan import CorpusSpec, VariantSpec
 from benchctl.spec import IngestClient, PageCache
 from benchctl.track.model import Track
 
@@ -179,17 +179,16 @@ class IndexKey:
     segments: int  # of every shard, once it is force-merged
     clients: int  # concurrent senders that fill it
     build: int = 0  # which of several builds of the same, from 0; they differ by chance alone
-    # override those of the track's indices; names begin with `index.`
-    index_settings: Mapping[str, Any] = field(default_factory=dict)
+    variant: VariantSpec | None = None  # settings and mappings that override those of the track's indices
     # what the senders are; it decides how long the filling takes, not what is in the index
     ingest_client: IngestClient = "wire"
 
     @property
     def places(self) -> Places:
         """Places of its documents."""
-        return with_settings(
-            places(self.track.of(self.installation.engine), self.corpus.files), self.index_settings
-        )
+        found = places(self.track.of(self.installation.engine), self.corpus.files)
+        own = self.variant
+        return found if own is None else with_changes(found, own.index_settings, own.mappings)
 
     @property
     def digest(self) -> str:
@@ -541,7 +540,7 @@ def create(client: SearchClient, key: IndexKey) -> Declared:
         BenchctlError: If the node refuses something.
     """
     wanted = key.places
-    make_all(client, key.track, wanted, key.index_settings)
+    make_all(client, key.track, wanted, key.variant.of_index if key.variant else {})
     declared = {
         name: {REFRESH_INTERVAL: value}
         for name, value in client.setting(wanted.target, REFRESH_INTERVAL).items()

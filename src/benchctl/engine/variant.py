@@ -5,7 +5,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-from benchctl.disk import disk_errors, expanded
+from benchctl.disk import disk_errors, expanded, read_file
 from benchctl.engine.distribution import check_named
 from benchctl.engine.jdk import is_java_path
 from benchctl.engine.maven import latest_version
@@ -64,6 +64,8 @@ _EXAMPLES: Final = {
     "setting": "setting:indices.queries.cache.size=5%",
     "env": "env:MALLOC_ARENA_MAX=2",
     "index": "index:codec=default",
+    "mapping": "mapping:message.type=match_only_text",
+    "operation": "operation:range=FILE.json",
     "jdk": "jdk:17, jdk:bundled or jdk:PATH",
     "heap": "heap:1g",
     "distribution": "distribution:official, distribution:PATH or distribution:URL",
@@ -73,7 +75,12 @@ _EXAMPLES: Final = {
 """Key on the command line -> how it is written."""
 # Key in a file -> the key of each of its values.
 _LISTS: Final = {"jvm": "jvm", "jars": "jar", "plugins": "plugin", "warmups": "warmup"}
-_MAPPINGS: Final = {"settings": "setting", "environment": "env", "index-settings": "index"}
+_MAPPINGS: Final = {
+    "settings": "setting",
+    "environment": "env",
+    "index-settings": "index",
+    "mappings": "mapping",
+}
 _PROVISIONING: Final = frozenset({"distribution", "start", "jdk"})
 """Keys that leave an engine plain: its origin and its start."""
 VARIANT_OPTIONS: Final = (*_EXAMPLES, "version")
@@ -106,6 +113,9 @@ class VariantEntry(
     jvm: tuple[Text, ...] = ()  # JVM flags; of contradicting ones the last holds
     settings: dict[str, Any] = {}  # node settings, may be nested; `null` removes one of the base
     index_settings: dict[str, Any] = {}  # index settings; `null` removes one of the base
+    # fields of the track's index, as in its body, with or without `properties`; `null` removes a key or field
+    mappings: dict[str, Any] = {}
+    operations: dict[str, Text] = {}  # files with the bodies that operations of the track have instead
     environment: dict[str, Word | None] = {}  # environment variables; `null` removes one of the base
     # jars that replace those in `lib/`: paths, `group:artifact:version`, or for a patched Lucene
     # `patched:FILE.diff` or `patched:` with the name of a shipped diff
@@ -125,6 +135,8 @@ class VariantEntry(
                 yield from (((key, place), _LISTS[key], text) for place, text in enumerate(value))
             elif key in _MAPPINGS:
                 yield from (((key, name), _MAPPINGS[key], (name, inner)) for name, inner in value.items())
+            elif key == "operations":
+                yield from (((key, name), "operation", f"{name}={path}") for name, path in value.items())
             elif key != "extends" and value is not None:
                 yield (key,), key, str(value)
 
@@ -211,6 +223,33 @@ def flat_mapping(mapping: Mapping[str, Any]) -> dict[str, Any]:
         for key, inner in mapping.items()
         for name, value in flat(key, inner).items()
     }
+
+
+def _mapped(base: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
+    """Return the mappings of a variant with a further one; None stays, since it removes the track's."""
+    if isinstance(value, str):
+        # The command line's `false`, `256` and `null` are what they are in a body.
+        with suppress(msgspec.DecodeError):
+            value = msgspec.json.decode(value)
+    return {**base, **flat_mapping({name: value})}
+
+
+def _bodies(text: str) -> dict[str, dict[str, Any]]:
+    """Return the body in the file of `NAME=FILE`, by the operation's name."""
+    name, _, path = text.partition("=")
+    with disk_errors(f"read the body of operation '{name}'"):
+        content = read_file(Path(path))
+    try:
+        return {name: msgspec.json.decode(content, type=dict[str, Any])}
+    except msgspec.DecodeError as err:
+        raise UsageError(f"{path} is not the body of a search: {err}", hint='write {"query": ...}') from err
+
+
+def _placed_body(text: str, folder: Path) -> str:
+    name, _, path = text.partition("=")
+    if not (name and path):
+        raise UsageError(f"'operation:{text}' has no file", hint=f"write {_EXAMPLES['operation']}")
+    return f"{name}={_placed(path, folder)}"
 
 
 def whole_names(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -342,6 +381,7 @@ _PLACED: Final[Mapping[str, Callable[[str, Path], str]]] = {
     "plugin": _placed_plugin,
     "warmup": placed_challenge,
     "jdk": placed_jdk,
+    "operation": _placed_body,
     "distribution": lambda text, folder: text if text in NAMED_DISTRIBUTIONS else _placed(text, folder),
 }
 
@@ -374,6 +414,8 @@ _CHANGES: Final[Mapping[str, Callable[[VariantSpec, Any], dict[str, Any]]]] = {
     "index": lambda spec, value: {
         "index_settings": _merged(spec.index_settings, value, check_index_settings)
     },
+    "mapping": lambda spec, value: {"mappings": _mapped(spec.mappings, *value)},
+    "operation": lambda spec, value: {"operations": {**spec.operations, **_bodies(value)}},
     "jdk": lambda _, value: {"jdk": value},
     "heap": lambda _, value: {"heap_mb": SIZE.parse(value)},
     "version": _with_version,

@@ -308,7 +308,8 @@ def side_differences(sides: Sequence[Resolved]) -> tuple[SideDifference, ...]:
     usual = [{} if side.facts is None else side.facts.in_force.usual for side in sides]
     if {"engine", "version"} & differing.keys():
         differing.pop("build", None)
-    by_default = {name for name in differing if all(name in own for own in usual)} - _MEASURED
+    given = [{} if side.facts is None else side.facts.in_force.given for side in sides]
+    by_default = {name for own in usual for name in own} - {name for own in given for name in own} - _MEASURED
     by_default |= {"Lucene"} | ({_OWN_FLAGS} if {"engine", "version"} & differing.keys() else set())
     by_default |= {"JDK"} if any(side.spec.java == BUNDLED for side in sides) else set()
 
@@ -444,8 +445,7 @@ def _traits(spec: VariantSpec, facts: EngineFacts | None) -> Facts:
         "heap": "the run's" if spec.heap_mb is None else f"{spec.heap_mb} MiB",
         "JVM flags": " ".join(spec.jvm_flags),
         **{f"setting:{name}": value for name, value in spec.settings.items()},
-        **{f"index:{name.removeprefix('index.')}": value for name, value in spec.index_settings.items()},
-        **{f"mapping:{name}": value for name, value in spec.mappings.items()},
+        **spec.of_index,
         **{f"operation:{name}": value for name, value in spec.operations.items()},
         **{f"environment {name}": value for name, value in spec.environment.items()},
         "index filled by": spec.index_from or "itself",

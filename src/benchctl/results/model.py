@@ -256,6 +256,15 @@ class AnswerCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     findings: tuple[AnswerFinding, ...]
 
     @property
+    def without_hits(self) -> tuple[str, ...]:
+        """Operations that match no document on any variant."""
+        totals = {
+            name: [one.total for one in answers.values() if one.total is not None]
+            for name, answers in self.answers.items()
+        }
+        return tuple(name for name, found in totals.items() if found and not any(found))
+
+    @property
     def refused(self) -> frozenset[str]:
         """Operations that a variant cannot do or refuses."""
         return frozenset(finding.operation for finding in self.findings if finding.kind != "different")

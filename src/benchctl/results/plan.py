@@ -111,6 +111,14 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
     index_from: str | None = None
 
     @property
+    def of_index(self) -> dict[str, Any]:
+        """What its index has beyond the track's, as written: `index:codec`, `mapping:message.type`."""
+        return {
+            **{f"index:{name.removeprefix('index.')}": value for name, value in self.index_settings.items()},
+            **{f"mapping:{name}": value for name, value in self.mappings.items()},
+        }
+
+    @property
     def java(self) -> str | None:
         """The JDK, by default that of a named distribution; None for benchctl's own runtime."""
         return self.jdk or (BUNDLED if self.distribution in NAMED_DISTRIBUTIONS else None)

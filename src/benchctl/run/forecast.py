@@ -131,9 +131,7 @@ def _missing(run: Ahead, spec: VariantSpec, home: Home) -> dict[object, tuple[st
     if run.plan.origin != "prepared":
         return {}
     plan, builder = run.plan.of(spec), base_variant(spec.index_from) if spec.index_from else spec
-    settings = tuple(
-        f"index:{name.removeprefix('index.')}={one}" for name, one in spec.index_settings.items()
-    )
+    settings = tuple(f"{name}={one}" for name, one in spec.of_index.items())
     having = f" with {', '.join(settings)}" if settings else ""
     title = f"on {builder.engine} {builder.version}{having}", plan.corpus.documents
     folder = (

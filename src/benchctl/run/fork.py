@@ -46,7 +46,13 @@ from benchctl.run.plan import checked_hosts
 from benchctl.run.prepare import NODE_DEATH_S, keep_folder, keep_logs, logs_kept_of_failure
 from benchctl.run.session import AnySubject, NodeSubject, Serving, Start, Subject, TargetSubject
 from benchctl.run.targets import only_reads
-from benchctl.run.work import check_prepared, default_target, tasks_before_searches, work_context
+from benchctl.run.work import (
+    check_prepared,
+    default_target,
+    own_operations,
+    tasks_before_searches,
+    work_context,
+)
 from benchctl.slices import hook
 from benchctl.spec import EvidenceKind
 from benchctl.stats.disturbed import LARGE_SHARE
@@ -177,6 +183,7 @@ class StepRunner:
         self._observer = observer
         self._stop = stop
         self._left_out = left_out
+        self._operations = {spec.name: own_operations(track.operations, spec) for spec in plan.variants}
         self._before_searches = tasks_before_searches(plan, track)
 
     def stage(
@@ -210,14 +217,17 @@ class StepRunner:
                 serving.client.put_cluster_settings(challenge.cluster_settings)
         for challenge in warmups:
             for together in challenge.steps:
-                jobs = [self._job(WARMUP_SCHEDULE, place, challenge.schedule[place]) for place in together]
+                jobs = [
+                    self._job(variant, WARMUP_SCHEDULE, place, challenge.schedule[place])
+                    for place in together
+                ]
                 jobs = [job for job in jobs if job.operation.name not in self._left_out]
                 if jobs:
                     self.run_step(serving, jobs, _stage_of(challenge, stage), load)
         for step in steps:
             tasks = [(number, place, schedules[number].schedule[place]) for number, place in step]
             own_stage = _stage_of(schedules[step[0][0]], stage)
-            self.run_step(serving, [self._job(*task) for task in tasks], own_stage, load)
+            self.run_step(serving, [self._job(variant, *task) for task in tasks], own_stage, load)
         load.requests_s += time.monotonic() - clock
 
     def run_step(
@@ -281,8 +291,12 @@ class StepRunner:
             else:
                 load.warmed.add(job.operation.name)
         made = [body.get("settings", {}) for body in stage.context.indices.values()]
-        settings = (pair for spec in self.plan.variants for pair in spec.index_settings.items())
-        given = {name: value for name, value in settings if any(one.get(name) == value for one in made)}
+        given = {
+            name: value
+            for spec in self.plan.variants
+            if all(spec.index_settings.items() <= one.items() for one in made)
+            for name, value in spec.of_index.items()
+        }
         for job, result in zip(jobs, results, strict=True):
             place = (job.schedule, job.position)
             searched = job.schedule == WARMUP_SCHEDULE or place in self._before_searches
@@ -290,8 +304,8 @@ class StepRunner:
         load.free_ns = max(result.ended_ns for result in results)
         return results
 
-    def _job(self, schedule: int, position: int, task: Task) -> Job:
-        operation = self.track.operations[task.operation]
+    def _job(self, variant: str, schedule: int, position: int, task: Task) -> Job:
+        operation = self._operations[variant][task.operation]
         return Job(task, operation, schedule, position, measured=schedule != WARMUP_SCHEDULE)
 
 
@@ -845,7 +859,10 @@ class ForkRunner:
         clock = time.monotonic()
         if settings := self._plan.schedules[0].cluster_settings:
             serving.client.put_cluster_settings(settings)
-        result: SearchResult = hook("redline_search")(self._plan, self._steps.track, place.block, measure)
+        track = msgspec.structs.replace(
+            self._steps.track, operations=own_operations(self._steps.track.operations, place.subject.spec)
+        )
+        result: SearchResult = hook("redline_search")(self._plan, track, place.block, measure)
         load.requests_s += time.monotonic() - clock
         return result
 

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 import msgspec
 import psutil
 
-from benchctl.engine.declared import places, whole_settings
+from benchctl.engine.answers import compared
+from benchctl.engine.declared import places, whole_settings, with_changes
 from benchctl.engine.prepared_index import bytes_at_rest
 from benchctl.engine.variant import VARIANT_OPTIONS
-from benchctl.errors import UsageError
+from benchctl.errors import UsageError, suggestion
 from benchctl.hosts.file import Hosts, load_hosts
 from benchctl.plugin.code import Consent
 from benchctl.quantities import COUNT
@@ -43,7 +44,7 @@ from benchctl.run.documents import (
 )
 from benchctl.run.host import allowed_cpus
 from benchctl.run.targets import check_targets, only_reads
-from benchctl.run.work import allowed_plugin, track_path
+from benchctl.run.work import allowed_plugin, own_operations, track_path
 from benchctl.slices import hook
 from benchctl.spec import (
     BUILDS_OF_VECTORS,
@@ -628,21 +629,32 @@ def check_options(options: RunSpec) -> None:
 def check_index_settings(
     variants: Iterable[VariantSpec], track: Track, origin: DataOrigin, schedules: Iterable[Challenge]
 ) -> None:
-    """Refuse settings that would have no effect.
+    """Refuse settings, mappings and bodies that would have no effect.
 
     Raises:
-        UsageError: If a variant has index settings, and no index is made of the track's body that could get
-            them.
+        UsageError: If a variant has settings or mappings, and no index is made of the track's body that could
+            get them; if it has a body for something that is not measured, or has none.
     """
-    name = next((spec.name for spec in variants if spec.index_settings), None)
-    operations = (track.operations[task.operation] for schedule in schedules for task in schedule.schedule)
+    variants = list(variants)
+    name = next((spec.name for spec in variants if spec.of_index), None)
+    asked = {task.operation: track.operations[task.operation] for one in schedules for task in one.schedule}
+    operations = asked.values()
     made = any(isinstance(operation, CreateIndex) and operation.body is None for operation in operations)
     # Data streams have theirs in templates, and no track has both.
     if name is not None and ((origin == "empty" and not made) or not places(track).indices):
         raise UsageError(
-            f"variant '{name}' has index settings, but no index is made of the track's body to have them",
+            f"variant '{name}' has index settings or mappings, but no index is made of the track's body",
             hint="set them where the data are made: in the challenge, or in the track's templates",
         )
+    for spec in variants:
+        with_changes(places(track.of(spec.engine)), spec.index_settings, spec.mappings)
+        own_operations(asked, spec)
+        known = [one.name for one in operations if compared(one) and hasattr(one, "body")]
+        if unknown := next((name for name in spec.operations if name not in known), ""):
+            raise UsageError(
+                f"variant '{spec.name}': no search '{unknown}' is measured",
+                hint=suggestion(unknown, known),
+            )
 
 
 _OWN_TYPE: Mapping[EngineName, str] = {"elasticsearch": "dense_vector", "opensearch": "knn_vector"}
@@ -660,7 +672,7 @@ def check_vectors(variants: Iterable[VariantSpec], track: Track) -> None:
     for spec in variants:
         if spec.target is not None or spec.place is not None:
             continue
-        for index in places(track.of(spec.engine)).indices:
+        for index in with_changes(places(track.of(spec.engine)), {}, spec.mappings).indices:
             for name, field in _vector_fields(index.body.mappings):
                 where = f"variant '{spec.name}': field '{name}' of track '{track.name}'"
                 if field["type"] != _OWN_TYPE[spec.engine]:

@@ -182,7 +182,7 @@ def _index(
         """Ask the node that filled an index, and keep the answers with it."""
         own = msgspec.structs.replace(plan, corpus=key.corpus)
         book = AnswerBook(root / _book_name(subject))
-        book.fill(client, operations_used(own, track), default_target(own, track))
+        book.fill(client, operations_used(own, track, subject.spec), default_target(own, track))
 
     later = (dataclasses.replace(key, build=build) for build in range(key.build + 1, plan.index_builds))
     several = f", build {key.build + 1} of {plan.index_builds}" if plan.index_builds > 1 else ""
@@ -269,7 +269,7 @@ def index_keys(builder: Installation, spec: VariantSpec, plan: Plan, track: Trac
         plan.segments,
         plan.ingest_clients,
         ingest_client=plan.ingest_client,
-        index_settings=spec.index_settings,
+        variant=spec,
     )
     return [dataclasses.replace(first, build=build) for build in range(plan.index_builds)]
 
@@ -287,11 +287,15 @@ def check_answers(
     builds hold the same documents: the first one answers for them. A running cluster is asked every time.
     """
     operations = operations_used(plan, track)
+    own = {
+        subject.spec.name: {one.name: one for one in operations_used(plan, track, subject.spec)}
+        for subject in subjects
+    }
     books = {}
     for subject in subjects:
         name = subject.spec.name
         books[name] = book = _book(subject)
-        missing = book.missing(operations)
+        missing = book.missing(own[name].values())
         if missing:
             observer.stage(f"{name}: checking results of {counted(len(missing), 'operation')}")
             if isinstance(subject, Subject):
@@ -306,7 +310,7 @@ def check_answers(
     checks = []
     for count in dict.fromkeys(plan.of(subject.spec).corpus.documents for subject in subjects):
         group = [subject.spec.name for subject in subjects if plan.of(subject.spec).corpus.documents == count]
-        checks.append(compare_answers(operations, {name: books[name] for name in group}, group[0]))
+        checks.append(compare_answers(operations, {name: books[name] for name in group}, group[0], own))
     check = AnswerCheck(
         tuple(operation.name for operation in operations),
         {
@@ -320,6 +324,8 @@ def check_answers(
         },
         tuple(finding for each in checks for finding in each.findings),
     )
+    for name in check.without_hits:
+        observer.note(f"answers: {name} matches no document")
     left_out = plan.polluting & check.refused
     for finding in check.findings:
         if finding.operation not in left_out:

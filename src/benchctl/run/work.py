@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from benchctl.engine.answers import compared
-from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_settings
+from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_changes
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.home import Home, resolve_home
 from benchctl.load.executor import Job, TaskResult
@@ -161,7 +161,8 @@ def work_context(
     `session` share the state of the plug-in's modules; `version` is the engine's, empty while no node is up.
     """
     plan = plan.of(variant)
-    declared = with_settings(Places(track.of(variant.engine).indices, ()), variant.index_settings)
+    own = Places(track.of(variant.engine).indices, ())
+    declared = with_changes(own, variant.index_settings, variant.mappings)
     bodies = {index.name: msgspec.to_builtins(index.body) for index in declared.indices}
     return WorkContext(
         index_name=default_target(plan, track),
@@ -200,14 +201,15 @@ def check_work(plan: Plan, track: Track, home: Home, *, looking: bool = False) -
         UsageError: If something that an operation needs is missing.
     """
     contexts = {
-        msgspec.json.encode((spec.engine, spec.index_settings, spec.documents)): work_context(
-            plan, track, home, spec
+        msgspec.json.encode((spec.engine, spec.of_index, spec.documents, spec.operations)): (
+            work_context(plan, track, home, spec),
+            spec,
         )
         for spec in plan.variants
     }
-    for own, challenge in itertools.product(contexts.values(), (*plan.all_warmups, *plan.schedules)):
+    for (own, spec), challenge in itertools.product(contexts.values(), (*plan.all_warmups, *plan.schedules)):
         context = replace(own, home=None) if looking else own
-        operations = {**track.operations, **challenge.operations}
+        operations = own_operations({**track.operations, **challenge.operations}, spec)
         try:
             for task in challenge.schedule:
                 operation = operations[task.operation]
@@ -233,7 +235,8 @@ _OF_DOCUMENTS = re.compile(r"/_(doc|create|bulk)\b")
 def check_prepared(job: Job, result: TaskResult, given: Mapping[str, Any], *, searched: bool) -> None:
     """Fail if a task could not make or change what later tasks work on: their figures would be of other work.
 
-    `given` are the variant's index settings; `searched` tells whether later tasks search what it sends.
+    `given` are the variant's settings and mappings, as written; `searched` tells whether later tasks search
+    what it sends.
 
     Raises:
         BenchctlError: If it failed, in the node's words; except for tasks whose failures are not fatal.
@@ -299,12 +302,35 @@ def tasks_before_searches(plan: Plan, track: Track) -> frozenset[tuple[int, int]
     return frozenset(before)
 
 
-def operations_used(plan: Plan, track: Track) -> tuple[TrackOperation, ...]:
-    """The plan's operations whose answers can be compared, in order of first use.
+def own_operations(
+    operations: Mapping[str, TrackOperation], variant: VariantSpec
+) -> dict[str, TrackOperation]:
+    """Return operations by name, with the bodies that a variant has for them.
+
+    Raises:
+        UsageError: If an operation cannot have such a body.
+    """
+    changed = dict(operations)
+    for name, body in variant.operations.items():
+        if name in operations:
+            try:
+                changed[name] = msgspec.convert(
+                    {**msgspec.to_builtins(operations[name]), "body": body}, type(operations[name])
+                )
+            except msgspec.ValidationError as err:
+                raise UsageError(f"variant '{variant.name}', operation '{name}': {err}") from err
+    return changed
+
+
+def operations_used(
+    plan: Plan, track: Track, variant: VariantSpec | None = None
+) -> tuple[TrackOperation, ...]:
+    """The plan's operations whose answers can be compared, in order of first use, or a variant's.
 
     Only those with searches, since a raw request may do anything.
     """
     challenges = (*plan.all_warmups, *plan.schedules)
     operations = track.with_challenges(*challenges).operations
+    operations = operations if variant is None else own_operations(operations, variant)
     names = dict.fromkeys(task.operation for challenge in challenges for task in challenge.schedule)
     return tuple(operation for operation in (operations[name] for name in names) if compared(operation))
