@@ -91,12 +91,20 @@ def test_warm_ups_of_a_variant_run_on_it_alone_and_are_counted(run: RunFolder):
 
 def test_reports_say_how_variants_differ(run: RunFolder, benchctl: Benchctl):
     text = " ".join(benchctl("show", run.path.name, "-v").stdout.split())
-    assert "es-same differs from es in: JVM flags -Xss2m; jar lucene-core-9.8.0.jar" in text
-    assert "heap 384 MiB instead of the run's" in text
-    assert "environment MALLOC_ARENA_MAX 2" in text
-    assert "os-17 differs from os 2.11.0 in: JDK 17 instead of default; plug-ins org.opensearch" in text
+    for said in (
+        "JVM flags none (es, es-other, os-17) / -Xss2m (es-same)",
+        "heap 512 MiB (es, es-same, os-17) / 384 MiB (es-other)",
+        "environment MALLOC_ARENA_MAX none (es, es-same, os-17) / 2 (es-other)",
+        "plug-in opensearch-job-scheduler none (es, es-same, es-other) / 2.11.0.0 (os-17)",
+    ):
+        assert said in text.partition("Differences asked for: ")[2]
     found = json.loads(benchctl("show", run.path.name, "--format", "json").stdout)
-    assert len(found["differences"]) == 3
+    kinds = {one["what"]: one["kinds"] for one in found["differences"]}
+    assert kinds["jar lucene-core-9.8.0.jar"] == {"es-same": "asked", "es-other": "asked"}
+    assert kinds["JDK"] == {"os-17": "asked"}
+    assert kinds["index:codec"] == kinds["index:sort.field"] == {"es-other": "asked"}
+    # Elsewhere in the file is what follows from that.
+    assert kinds.get("segments", {}).get("es-other") != "unasked"
 
 
 def test_a_jar_that_changed_cannot_be_gone_on_with(run: RunFolder, benchctl: Benchctl, file: Path):

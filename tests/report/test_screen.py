@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Sequence
 
 import msgspec
 from hypothesis import given, settings
@@ -10,12 +11,15 @@ from hypothesis import strategies as st
 
 from benchctl.report.charts.plots import forest_charts
 from benchctl.report.facts import fact_sections
-from benchctl.report.formats import LINES, render, render_screen
+from benchctl.report.formats import LINES, all_notes, render, render_screen
 from benchctl.report.html.page import render_page, run_subject
 from benchctl.report.layout import baseline_of
+from benchctl.report.numbers import rough
 from benchctl.report.planning import next_command
 from benchctl.report.sentences import headline, verdict
 from benchctl.results.figures import TaskSummary
+from benchctl.results.model import InForce
+from benchctl.results.plan import VariantSpec
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
 from benchctl.stats.decisions import gate
@@ -220,3 +224,70 @@ def test_a_gate_is_about_builds_where_it_is_asked():
     holm = msgspec.structs.replace(FOUND, method="holm")
     assert gate(holm).outcome == "inconclusive"
     assert gate(holm).reasons[0].startswith("os in index build, docs/s: ")
+
+
+FIELD, POLICY = "mapping:message.type", "merge policy"
+
+
+def in_force(**own: str) -> InForce:
+    usual = {POLICY: own.pop("policy", "tiered"), "index:refresh_interval": own.pop("refresh", "1s")}
+    return InForce({FIELD: own.pop("type", "text"), **own}, usual)
+
+
+def having(*states: InForce, specs: Sequence[VariantSpec] = (), forks: int = 5) -> Analysis:
+    """A run whose nodes report these states, of other variants if they are given."""
+    record = complete_record(forks=forks)
+    pairs = zip(record.engines, states, strict=True)
+    engines = tuple(msgspec.structs.replace(facts, in_force=state) for facts, state in pairs)
+    if specs:
+        kept = engines[0]
+        engines = (kept, msgspec.structs.replace(kept, variant="os", in_force=states[1]))
+        record = msgspec.structs.replace(
+            record, plan=msgspec.structs.replace(record.plan, variants=tuple(specs))
+        )
+    return analyse_run(msgspec.structs.replace(record, engines=engines))
+
+
+def test_what_differs_unasked_is_above_the_tables_and_in_the_first_sentence():
+    found = having(in_force(), in_force(type="match_only_text", policy="log_byte_size"))
+    line = (
+        "Differ besides the engine: message is text / match_only_text; merge policy tiered / log_byte_size."
+    )
+    for text in (render_screen(found, width=120).plain, render(found)):
+        text = " ".join(text.split())  # noqa: PLW2901 - lines end anywhere
+        assert line in text
+        assert text.index(line) < text.index("throughput")
+        assert "os as configured is" in text
+    assert "Differ besides the engine: message is text" in render(found, "markdown")
+    alike = having(in_force(), in_force(refresh="5s"))
+    assert "Differ" not in render_screen(alike).plain
+    assert "as configured" not in render_screen(alike).plain
+    assert "by the engines' own defaults" in " ".join(map(str, all_notes(alike)))
+
+
+def test_of_many_differences_the_first_are_shown_and_the_others_counted():
+    many = {f"mapping:f{number}.norms": "true" for number in range(9)}
+    found = having(in_force(), in_force(**many))
+    assert "mapping:f4.norms none / true; 4 more: show --notes." in render_screen(found, width=200).plain
+
+
+def test_what_a_variant_asks_for_is_no_surprise():
+    asked = msgspec.structs.replace(ES, name="os", mappings={"message.type": "match_only_text"})
+    found = having(in_force(), in_force(type="match_only_text"), specs=(ES, asked))
+    text = render_screen(found).plain
+    assert "Differ" not in text
+    assert "as configured" not in text
+    assert "A/A" not in text
+
+
+def test_a_variant_that_is_the_baseline_again_is_called_so_with_what_chance_would_show():
+    again = msgspec.structs.replace(ES, name="os")
+    found = having(in_force(), in_force(), specs=(ES, again))
+    assert found.alike == ("os",)
+    assert "A/A: os is configured as es, so no difference can be real here" in verdict(found)
+    sizes = [one.mde_percent for row in found.task_rows for one in row.comparisons if one.mde_percent]
+    assert f"from {rough(min(sizes))}%" in verdict(found)
+    of_runs = msgspec.structs.replace(found, runs=("1", "2"))
+    assert "only host, day or index build" in verdict(of_runs)
+    other = having(in_force(), in_force(type="keyword"), specs=(ES, again))
+    assert other.alike == ()

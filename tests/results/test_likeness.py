@@ -253,6 +253,9 @@ def test_what_nodes_have_differs_by_whether_a_variant_says_so():
     assert kinds(made(ES, asked, es=in_force(), x=other)) == {"asked": ("message is text / match_only_text",)}
     three = side_differences(resolved(made(ES, own("x"), own("y"), es=in_force(), x=other, y=in_force())))
     assert [one.text() for one in three] == ["message is text (es, y) / match_only_text (x)"]
+    # One that asks for it is no excuse for another that does not.
+    both = side_differences(resolved(made(ES, own("y"), asked, es=in_force(), x=other, y=other)))
+    assert [(one.kind, one.kinds) for one in both] == [("unasked", {"x": "asked", "y": "unasked"})]
 
 
 def test_what_engines_have_by_default_is_told_apart_unless_it_decides():

@@ -116,7 +116,7 @@ def _chance(analysis: Analysis) -> Iterator[str]:
         if len(analysis.runs) > 1:
             cause = "only host, day or index build can make a difference"
         least = [
-            (one.mde_percent, analysis.where(row))
+            (one.mde_percent, f"{metric_of(row.metric).title} of {analysis.where(row)}")
             for row in analysis.task_rows
             for one in row.comparisons
             if one.contender == contender and one.mde_percent is not None
@@ -205,11 +205,7 @@ def _about(contender: str, analysis: Analysis, *, looks: bool) -> str:
     ]
     if not parts:
         return f"{contender} vs {baseline}, {every}: {', '.join(rest)}."
-    if any(
-        one.kind == "unasked" and one.of_index and one.values[contender] != one.values[baseline]
-        for one in analysis.differences
-        if {baseline, contender} <= one.values.keys()
-    ):
+    if any(one.of_index and one.kinds.get(contender) == "unasked" for one in analysis.differences):
         contender = f"{contender} as configured"
     differences = " and ".join(parts) if len(parts) < _MOST_NAMED else "; ".join(parts)
     number, _, words = ", ".join(rest).partition(" ")

@@ -246,7 +246,7 @@ def resolved(record: RunRecord) -> tuple[Resolved, ...]:
 
 
 DifferenceKind = Literal["asked", "default", "unasked"]
-"""What a variant says, what engines have by default, and everything else."""
+"""Cause of a difference: a variant that says so, the engines' own defaults, or anything else."""
 
 
 DIFFERENCES: Final[Mapping[DifferenceKind, str]] = {
@@ -258,11 +258,16 @@ DIFFERENCES: Final[Mapping[DifferenceKind, str]] = {
 
 
 class SideDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A trait, mapping or setting in force that variants do not share."""
+    """A trait, mapping or setting in force that variants do not share with the first."""
 
     what: str  # as variants write it, such as `mapping:message.type`
-    kind: DifferenceKind
     values: dict[str, str]  # by variant, in their order; `none` where one has nothing
+    kinds: dict[str, DifferenceKind]  # by variant, of those with another value than the first
+
+    @property
+    def kind(self) -> DifferenceKind:
+        """The kind that a reader has to know first."""
+        return next(kind for kind in DIFFERENCES if kind in self.kinds.values())
 
     @property
     def of_index(self) -> bool:
@@ -286,40 +291,50 @@ def side_differences(sides: Sequence[Resolved]) -> tuple[SideDifference, ...]:
     """Return in what variants differ: as nodes report it where all of them were up, else as asked for."""
     wanted = [_traits(side.spec, None) for side in sides]
     found = [_found(side, sides) for side in sides]
-    names = dict.fromkeys(name for facts in found for name in facts)
-    differing = {
-        name: {
-            side.label: _text(facts.get(name, by_spec.get(name)))
-            for side, facts, by_spec in zip(sides, found, wanted, strict=True)
+    differences = []
+    for name in dict.fromkeys(name for facts in found for name in facts):
+        values = [_text(facts.get(name, own.get(name))) for facts, own in zip(found, wanted, strict=True)]
+        kinds = {
+            side.label: _kind(name, [(sides[0], wanted[0]), (side, own)])
+            for side, own, value in zip(sides, wanted, values, strict=True)
+            if value != values[0]
+            and not (name in _REPORTED and {_NOTHING, "unknown"} & {value, values[0]})
+            and not (name == "build" and _other_engine(sides[0], side))
         }
-        for name in names
-    }
-    differing = {
-        name: values
-        for name, values in differing.items()
-        if len({*values.values()}) > 1
-        and not (name in _REPORTED and {_NOTHING, "unknown"} & {*values.values()})
-    }
-    asked = {
-        name
-        for name in dict.fromkeys(name for facts in wanted for name in facts)
-        if len({_text(facts.get(name)) for facts in wanted}) > 1
-    }
-    usual = [{} if side.facts is None else side.facts.in_force.usual for side in sides]
-    if {"engine", "version"} & differing.keys():
-        differing.pop("build", None)
-    given = [{} if side.facts is None else side.facts.in_force.given for side in sides]
-    by_default = {name for own in usual for name in own} - {name for own in given for name in own} - _MEASURED
-    by_default |= {"Lucene"} | ({_OWN_FLAGS} if {"engine", "version"} & differing.keys() else set())
-    by_default |= {"JDK"} if any(side.spec.java == BUNDLED for side in sides) else set()
+        if kinds:
+            labelled = {side.label: value for side, value in zip(sides, values, strict=True)}
+            differences.append(SideDifference(name, labelled, kinds))
+    return tuple(differences)
 
-    def kind(name: str) -> DifferenceKind:
-        causes = (*_CAUSES.get(name, ()), f"{name.partition(' ')[0]}s")
-        if name in asked or any(cause in other for cause in causes for other in asked):
-            return "asked"
-        return "default" if name in by_default else "unasked"
 
-    return tuple(SideDifference(name, kind(name), values) for name, values in differing.items())
+def _kind(name: str, pair: Sequence[tuple[Resolved, Facts]]) -> DifferenceKind:
+    """Return why two sides, each with what it asked for, differ in a trait."""
+    causes = (*_CAUSES.get(name, ()), f"{name.partition(' ')[0]}s")
+    (one, first), (other, second) = pair
+    asked = {own for own in {**first, **second} if _text(first.get(own)) != _text(second.get(own))}
+    if name in asked or any(cause in own for cause in causes for own in asked):
+        return "asked"
+    states = [side.facts.in_force for side in (one, other) if side.facts is not None]
+    by_default = any(name in state.usual for state in states) and not any(
+        name in state.given for state in states
+    )
+    by_default &= name not in _MEASURED
+    by_default |= name == "Lucene" or (name == _OWN_FLAGS and _other_engine(one, other))
+    by_default |= name == "JDK" and BUNDLED in {one.spec.java, other.spec.java}
+    return "default" if by_default else "unasked"
+
+
+def _other_engine(*sides: Resolved) -> bool:
+    """Return whether engines differ, or their versions."""
+    return (
+        len(
+            {
+                (side.spec.engine, side.spec.version if side.facts is None else side.facts.version)
+                for side in sides
+            }
+        )
+        > 1
+    )
 
 
 def configured_alike(sides: Sequence[Resolved]) -> tuple[str, ...]:
@@ -374,7 +389,7 @@ def _found(side: Resolved, sides: Sequence[Resolved]) -> Facts:
     }
     states = [other.facts.in_force for other in sides if other.facts is not None]
     if all(state.given for state in states):
-        facts |= {**own.in_force.usual, **own.in_force.given}
+        facts |= {**own.in_force.given, **own.in_force.usual}
     return facts
 
 

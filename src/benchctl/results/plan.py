@@ -112,7 +112,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
 
     @property
     def of_index(self) -> dict[str, Any]:
-        """What its index has beyond the track's, as written: `index:codec`, `mapping:message.type`."""
+        """Changes of the track's index as written: `index:codec`, `mapping:message.type`."""
         return {
             **{f"index:{name.removeprefix('index.')}": value for name, value in self.index_settings.items()},
             **{f"mapping:{name}": value for name, value in self.mappings.items()},

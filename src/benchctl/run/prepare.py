@@ -324,8 +324,8 @@ def check_answers(
         },
         tuple(finding for each in checks for finding in each.findings),
     )
-    for name in check.without_hits:
-        observer.note(f"answers: {name} matches no document")
+    if nothing := check.without_hits:
+        observer.note(f"answers: no document matches {', '.join(nothing)}")
     left_out = plan.polluting & check.refused
     for finding in check.findings:
         if finding.operation not in left_out:
