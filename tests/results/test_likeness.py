@@ -251,6 +251,9 @@ def test_what_nodes_have_differs_by_whether_a_variant_says_so():
     }
     asked = own("x", mappings={"message.type": "match_only_text"})
     assert kinds(made(ES, asked, es=in_force(), x=other)) == {"asked": ("message is text / match_only_text",)}
+    lacking = {"in_force": InForce({name: FIELDS[name] for name in ["mapping:tag.type"]}, USUAL)}
+    removed = own("x", mappings={"message": None})
+    assert set(kinds(made(ES, removed, es=in_force(), x=lacking))) == {"asked"}
     three = side_differences(resolved(made(ES, own("x"), own("y"), es=in_force(), x=other, y=in_force())))
     assert [one.text() for one in three] == ["message is text (es, y) / match_only_text (x)"]
     # One that asks for it is no excuse for another that does not.

@@ -277,10 +277,13 @@ class SideDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def text(self, longest: int = _EXCERPT) -> str:
         """Return `message is text / match_only_text`; of several variants, each value with theirs."""
         sides: dict[str, list[str]] = {}
-        for label, value in zip(self.values, _excerpts(*self.values.values(), longest=longest), strict=True):
+        for label, value in self.values.items():
             sides.setdefault(value, []).append(label)
-        named = len(self.values) > len(("baseline", "contender"))
-        values = (f"{value} ({', '.join(labels)})" if named else value for value, labels in sides.items())
+        values = [*_excerpts(*sides, longest=longest)]
+        if len(self.values) > len(("baseline", "contender")):
+            values = [
+                f"{value} ({', '.join(own)})" for value, own in zip(values, sides.values(), strict=True)
+            ]
         what = self.what
         if what.startswith("mapping:") and what.endswith(".type"):
             what = f"{what.removeprefix('mapping:').removesuffix('.type')} is"
@@ -314,6 +317,10 @@ def _kind(name: str, pair: Sequence[tuple[Resolved, Facts]]) -> DifferenceKind:
     asked = {own for own in {**first, **second} if _text(first.get(own)) != _text(second.get(own))}
     if name in asked or any(cause in own for cause in causes for own in asked):
         return "asked"
+    # With its type or a part of it, the rest of a field changes.
+    fields = [f"{own.removesuffix('.type')}." for own in asked if own.startswith("mapping:")]
+    if name.startswith(tuple(fields)):
+        return "asked"
     states = [side.facts.in_force for side in (one, other) if side.facts is not None]
     by_default = any(name in state.usual for state in states) and not any(
         name in state.given for state in states
@@ -326,15 +333,8 @@ def _kind(name: str, pair: Sequence[tuple[Resolved, Facts]]) -> DifferenceKind:
 
 def _other_engine(*sides: Resolved) -> bool:
     """Return whether engines differ, or their versions."""
-    return (
-        len(
-            {
-                (side.spec.engine, side.spec.version if side.facts is None else side.facts.version)
-                for side in sides
-            }
-        )
-        > 1
-    )
+    facts = [(side.spec.engine, (side.facts or side.spec).version) for side in sides]
+    return facts[0] != facts[1]
 
 
 def configured_alike(sides: Sequence[Resolved]) -> tuple[str, ...]:

@@ -115,7 +115,7 @@ class VariantSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, renam
         """Changes of the track's index as written: `index:codec`, `mapping:message.type`."""
         return {
             **{f"index:{name.removeprefix('index.')}": value for name, value in self.index_settings.items()},
-            **{f"mapping:{name}": value for name, value in self.mappings.items()},
+            **{f"mapping:{name}": "null" if own is None else own for name, own in self.mappings.items()},
         }
 
     @property
