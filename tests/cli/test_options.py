@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 import pytest
 from click.testing import CliRunner
 
@@ -192,3 +193,12 @@ def test_rare_options_are_in_the_help_of_everything_only_and_are_taken_all_the_s
     assert [everything(name) for name in names] == [1, 1, 1, 1, 0]
     assert first("  --often TEXT\n  --first TEXT\n")
     assert CliRunner().invoke(_command, ["--seldom", "1", "--never"]).exit_code == 0
+
+
+def test_a_variant_that_is_named_again_is_another_of_it():
+    specs = specs_of(form_of(*(word for name in ("es", "es", "os", "es") for word in ("--variant", name))))
+    assert [spec.name for spec in specs] == ["es", "es-2", "os", "es-3"]
+    assert [msgspec.structs.replace(spec, name="es") for spec in (specs[1], specs[3])] == [specs[0]] * 2
+    # Two things of one name are still a mistake, which the plan refuses.
+    others = specs_of(form_of("--variant", "x=es,jdk:17", "--variant", "x=es,jdk:21"))
+    assert [spec.name for spec in others] == ["x", "x"]
