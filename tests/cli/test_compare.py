@@ -13,7 +13,7 @@ import pytest
 
 from benchctl.cli.comparison import Measures
 from benchctl.errors import UsageError
-from benchctl.results.model import ForkRecord, RunRecord
+from benchctl.results.model import EngineFacts, ForkRecord, InForce, RunRecord
 from benchctl.results.plan import StopSpec, TargetSpec
 from benchctl.results.store import RunFolder, RunStore
 from benchctl.stats.summary import summarise
@@ -101,6 +101,21 @@ def test_looks_at_either_side_count(compare: Benchctl, store: RunStore):
     plan = msgspec.structs.replace(folder.load().plan, stop=StopSpec(decided=True))
     folder.save(msgspec.structs.replace(folder.load(), plan=plan))
     assert all(many > p for many, p in zip(p_values(), once, strict=True) if p < 0.5)
+
+
+def test_states_of_several_runs_are_compared_as_those_of_one(compare: Benchctl, store: RunStore):
+    def answer(norms: str) -> str:
+        for run_id, value in ((OLDER, "true"), (NEWER, norms)):
+            folder = store.find(run_id)
+            state = InForce({"mapping:message.norms": value}, {"merge policy": "tiered"})
+            facts = EngineFacts("es", ES.version, "b", "9.8.0", "a", "21", (), (), in_force=state)
+            folder.save(msgspec.structs.replace(folder.load(), engines=(facts,)))
+        return " ".join(compare("es", "--run", OLDER, "--run", NEWER, verbose=False)[1].split())
+
+    assert "A/A: after:es is configured as before:es, so only host, day or index build" in answer("true")
+    found = answer("false")
+    assert "A/A" not in found
+    assert "Differ besides what was asked for: mapping:message.norms true / false." in found
 
 
 def test_the_same_variant_before_and_after(compare: Benchctl):
