@@ -89,6 +89,7 @@ def test_a_running_cluster_is_measured_as_it_is(filled: str, node: Node, benchct
     assert len(record.indices["prod"].segments) == 1
     assert record.engines[0].version == node.version
     assert record.engines[0].build == node.build
+    assert record.engines[0].in_force.usual["merge policy"] == "tiered"
     for fork in record.done("prod"):
         (boot_record,) = fork.boots
         assert (boot_record.start_s, boot_record.idle_s, boot_record.logs) == (0.0, 0.0, "")

@@ -237,7 +237,7 @@ def _mapped(base: Mapping[str, Any], name: str, value: object) -> dict[str, Any]
 def _bodies(text: str) -> dict[str, dict[str, Any]]:
     """Return the body in the file of `NAME=FILE`, by the operation's name."""
     name, _, path = text.partition("=")
-    with disk_errors(f"read the body of operation '{name}'"):
+    with disk_errors(f"read {path}, the body of operation '{name}'"):
         content = read_file(Path(path))
     try:
         return {name: msgspec.json.decode(content, type=dict[str, Any])}

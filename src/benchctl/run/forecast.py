@@ -13,7 +13,7 @@ import msgspec
 from benchctl.corpus.generated import corpus_name, load_corpus
 from benchctl.corpus.source import is_elsewhere
 from benchctl.engine.distribution import cached_archive, installed
-from benchctl.engine.variant import base_variant
+from benchctl.engine.variant import base_variant, text_of
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.report.numbers import counted, duration
@@ -131,7 +131,7 @@ def _missing(run: Ahead, spec: VariantSpec, home: Home) -> dict[object, tuple[st
     if run.plan.origin != "prepared":
         return {}
     plan, builder = run.plan.of(spec), base_variant(spec.index_from) if spec.index_from else spec
-    settings = tuple(f"{name}={one}" for name, one in spec.of_index.items())
+    settings = tuple(f"{name}={text_of(one)}" for name, one in spec.of_index.items())
     having = f" with {', '.join(settings)}" if settings else ""
     title = f"on {builder.engine} {builder.version}{having}", plan.corpus.documents
     folder = (
