@@ -16,8 +16,8 @@ from reference_pages import reference
 
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
-    "analysis": "a22559ff6557747f",
-    "run": "5418d36af66d35bc",
+    "analysis": "1d6f9287a690f213",
+    "run": "1b1d472271e180e6",
     "message": "78b93a28d6f03ab9",
     "config": "b1d5ad76102482e0",
 }

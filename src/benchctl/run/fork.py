@@ -789,10 +789,8 @@ class ForkRunner:
                 # come when it ends in peace.
                 stop_s = serving.stop(at_once=not (collected or subject.spec.jvm_flags))
             keep_logs(folder, path)
-        ended = None
-        if node is not None:
-            pauses = node.pauses(BootFolders(path).logs, place.origin_ns)
-            ended = EndedNode(searching, pauses)
+        pauses = () if node is None else node.pauses(BootFolders(path).logs, place.origin_ns)
+        ended = None if node is None else EndedNode(searching, pauses)
         progress.requests_s += load.requests_s
         if search is None:
             summaries = load.summaries(place.origin_ns, ended, index_meters(segments))
