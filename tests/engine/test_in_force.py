@@ -121,3 +121,9 @@ def test_a_cluster_may_show_nothing():
     client = Client({})
     del client.answers["/_cluster/settings"]
     assert state_of(client, "i", "prepared") == InForce()
+
+
+def test_of_what_a_cluster_was_set_to_only_what_costs_time_is_there():
+    own = {"search.max_buckets": 9, "cluster.remote.prod.seeds": ["10.0.0.1:9300"]}
+    found = read_in_force(Client({}, cluster={"persistent": own}, mappings={}), "i", "prepared")
+    assert found.given == {"setting:search.max_buckets": "9"}

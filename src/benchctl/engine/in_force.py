@@ -30,6 +30,8 @@ _OF_NODE = (
     "indices.queries.cache.size", "indices.requests.cache.size", "indices.fielddata.cache.size",
     "indices.memory.index_buffer_size",
 )  # fmt: skip
+# Of what a cluster was set to: others hold addresses and accounts.
+_OF_CLUSTER = ("indices.", "search.", "thread_pool.", "knn.")
 _SHARED = {"ignore_unavailable": "true"}
 _FLAT = {"flat_settings": "true", "include_defaults": "true"}
 
@@ -64,7 +66,11 @@ def read_in_force(client: SearchClient, target: str, origin: DataOrigin) -> InFo
     mapped = client.read(f"/{target}/_mapping", dict[str, _Mapped], params=_SHARED)
     cluster = client.read("/_cluster/settings", _Cluster, params=_FLAT)
     own = {**cluster.persistent, **cluster.transient}
-    given = [*(("setting", name, value) for name, value in own.items() if name not in _DERIVED)]
+    given = [
+        ("setting", name, value)
+        for name, value in own.items()
+        if name.startswith(_OF_CLUSTER) and name not in _DERIVED
+    ]
     usual = [
         ("setting", name, cluster.defaults[name])
         for name in _OF_NODE
