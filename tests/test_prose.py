@@ -27,7 +27,6 @@ PRIVATE = re.compile(
 )
 """Everyday words that only a reader of the source understands as they are meant."""
 ALLOWED = {
-    ", asked of the first of {} index builds",
     "the task is throttled, and its {} is what was asked for",
     "run {} was a trial (--test-mode): its values mean nothing",
 }

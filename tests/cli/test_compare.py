@@ -115,7 +115,7 @@ def test_states_of_several_runs_are_compared_as_those_of_one(compare: Benchctl, 
     assert "A/A: after:es is configured as before:es, so only host, day or index build" in answer("true")
     found = answer("false")
     assert "A/A" not in found
-    assert "Differ besides what was asked for: mapping:message.norms true / false." in found
+    assert "Differ besides what variants specify: mapping:message.norms true / false." in found
 
 
 def test_the_same_variant_before_and_after(compare: Benchctl):

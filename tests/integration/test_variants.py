@@ -97,7 +97,7 @@ def test_reports_say_how_variants_differ(run: RunFolder, benchctl: Benchctl):
         "environment MALLOC_ARENA_MAX none (es, es-same, os-17) / 2 (es-other)",
         "plug-in opensearch-job-scheduler none (es, es-same, es-other) / 2.11.0.0 (os-17)",
     ):
-        assert said in text.partition("Differences asked for: ")[2]
+        assert said in text.partition("Differences specified by variants: ")[2]
     found = json.loads(benchctl("show", run.path.name, "--format", "json").stdout)
     kinds = {one["what"]: one["kinds"] for one in found["differences"]}
     assert kinds["jar lucene-core-9.8.0.jar"] == {"es-same": "asked", "es-other": "asked"}

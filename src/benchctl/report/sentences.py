@@ -359,7 +359,7 @@ def unasked(analysis: Analysis) -> str:
     if not shown:
         return ""
     besides = (
-        "the engine" if any(one.what == "engine" for one in analysis.differences) else "what was asked for"
+        "the engine" if any(one.what == "engine" for one in analysis.differences) else "what variants specify"
     )
     more = f"; {len(found) - _MOST_DIFFERENCES} more: show --notes" if len(shown) > _MOST_DIFFERENCES else ""
     return f"Differ besides {besides}: {'; '.join(one.text() for one in shown[:_MOST_DIFFERENCES])}{more}."

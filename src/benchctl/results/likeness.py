@@ -250,8 +250,8 @@ DifferenceKind = Literal["asked", "default", "unasked"]
 
 
 DIFFERENCES: Final[Mapping[DifferenceKind, str]] = {
-    "unasked": "not asked for",
-    "asked": "asked for",
+    "unasked": "not specified by variants",
+    "asked": "specified by variants",
     "default": "by the engines' own defaults",
 }
 """Words for kinds, what a reader has to know first."""
