@@ -66,6 +66,12 @@ def test_mappings_are_typed_and_bodies_are_read(tmp_path: Path):
     )
 
 
+@pytest.mark.parametrize("text", ["message.type=", "properties=text", "a\nb.type=text"])
+def test_mappings_without_a_field_or_a_value_are_refused(text: str):
+    with pytest.raises(UsageError):
+        parse(f"x=os,mapping:{text}")
+
+
 def test_options_follow_the_label():
     spec = parse("es-noinline=es,jvm:-XX:-Inline,setting:indices.queries.cache.size=5%,jdk:17,jvm:-Xint")
     assert spec == VariantSpec(

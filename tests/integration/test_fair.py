@@ -10,6 +10,7 @@ from benchctl.errors import ExitCode
 from benchctl.results.likeness import resolved, side_differences
 from benchctl.results.model import RunRecord
 from benchctl.results.store import RunStore
+from builders import exact_hits
 from integration.calls import Benchctl
 
 pytestmark = pytest.mark.timeout(600)
@@ -75,7 +76,7 @@ def test_a_mapping_is_asked_for_or_not(record: RunRecord):
 def test_another_body_is_asked_of_the_same_index(record: RunRecord):
     assert record.indices["every"].key == record.indices["es"].key
     assert record.answers is not None
-    hits = record.answers.exact_hits["range"]
+    hits = exact_hits(record.answers)["range"]
     assert hits["es"] == hits["os"] < hits["every"] == 2000
     assert [(one.variant, one.kind) for one in record.answers.findings] == [("every", "different")]
 

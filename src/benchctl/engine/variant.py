@@ -225,13 +225,21 @@ def flat_mapping(mapping: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+_MAPPING_HINT: Final = (
+    "write FIELD.KEY=VALUE, as in message.type=match_only_text; null removes the track's value"
+)
+
+
 def _mapped(base: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
     """Return the mappings of a variant with a further one; None stays, since it removes the track's."""
     if isinstance(value, str):
         # The command line's `false`, `256` and `null` are what they are in a body.
         with suppress(msgspec.DecodeError):
             value = msgspec.json.decode(value)
-    return {**base, **flat_mapping({name: value})}
+    changed = flat_mapping({name: value})
+    if any(not key or not key.isprintable() or one == "" for key, one in changed.items()):
+        raise UsageError(f"mapping '{name}' has no field or no value", hint=_MAPPING_HINT)
+    return {**base, **changed}
 
 
 def _bodies(text: str) -> dict[str, dict[str, Any]]:

@@ -312,7 +312,7 @@ def precision_table(analysis: Analysis) -> Table | None:
         spread = f"{_tenths(one.cv_baseline_percent)}, {_tenths(one.cv_contender_percent)}"
         lines.append(
             (
-                analysis.where(row), metric_title(row), one.contender, spread, _tenths(one.mde_percent),
+                analysis.where(row), metric_title(row), one.contender, spread, _detectable(one.mde_percent),
                 further, _shrunk(one),
             )
         )  # fmt: skip
@@ -327,6 +327,11 @@ def precision_table(analysis: Analysis) -> Table | None:
         title += "; shrunk: the effect less what a run that ends at a verdict overestimates it by on average"
     table = Table.of(title, columns, lines).without_empty("To go", "Shrunk %")
     return table if len(analysis.variants) > _TWO else table.without("Variant")
+
+
+def _detectable(value: float | None) -> str:
+    most = 1000.0
+    return f"over {most:,.0f}" if value is not None and value > most else _tenths(value)
 
 
 def _tenths(value: float | None) -> str:

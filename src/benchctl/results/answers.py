@@ -19,6 +19,7 @@ _SUB_AGGREGATIONS = ("aggs", "aggregations")
 _ESTIMATES = frozenset(
     {"percentiles", "percentile_ranks", "median_absolute_deviation", "boxplot", "random_sampler", "top_hits"}
     | {"significant_terms", "significant_text", "rare_terms", "sampler", "diversified_sampler"}
+    | {"variable_width_histogram"}
 )
 # Every shard proposes its own best, and the engine decides which documents it holds.
 _ESTIMATES_OVER_SHARDS = _ESTIMATES | {"terms", "multi_terms"}
@@ -98,7 +99,7 @@ def answer_of(asked: Mapping[str, Any], found: Found) -> Answer:
     names = _sort_names(asked.get("sort"))
     columns = next((place for place, name in enumerate(names) if name in _PLACES_IN_INDEX), None)
     estimated = _ESTIMATES if found.shards.total == 1 else _ESTIMATES_OVER_SHARDS
-    left_out = frozenset(_aggregations(asked, estimated))
+    left_out = _aggregations(asked, estimated)
     top_hits = _digest([hit.sort[:columns] for hit in hits])
     if isinstance(total, _Total):
         total = total.value if total.relation == "eq" else None
@@ -119,17 +120,32 @@ def _sort_names(sort: object) -> list[str]:
     return [sort] if isinstance(sort, str) else []
 
 
-def _aggregations(asked: Any, kinds: frozenset[str]) -> Iterator[str]:
-    """Yield the names of aggregations of these kinds, at any depth of a body."""
+def _aggregations(asked: Any, kinds: frozenset[str]) -> set[str]:
+    """Return the names of aggregations of these kinds, at any depth of a body, and of those made of them."""
+    bodies = [*_named_aggregations(asked)]
+    found = {name for name, body in bodies if kinds & body.keys()}
+    while more := {name for name, body in bodies if found & _inputs(body)} - found:
+        found |= more
+    return found
+
+
+def _named_aggregations(asked: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     for key, value in asked.items() if isinstance(asked, dict) else ():
         if key in _SUB_AGGREGATIONS and isinstance(value, dict):
-            yield from (name for name, one in value.items() if isinstance(one, dict) and kinds & one.keys())
-        yield from _aggregations(value, kinds)
+            yield from ((name, one) for name, one in value.items() if isinstance(one, dict))
+        yield from _named_aggregations(value)
     for value in asked if isinstance(asked, list) else ():
-        yield from _aggregations(value, kinds)
+        yield from _named_aggregations(value)
 
 
-def _without(names: frozenset[str], found: Any) -> Any:
+def _inputs(body: Mapping[str, Any]) -> set[str]:
+    """Return the names in the paths of a pipeline aggregation: `a>b.50` has a, b and 50."""
+    paths = [one.get("buckets_path") for one in body.values() if isinstance(one, dict)]
+    texts = [text for path in paths for text in (path.values() if isinstance(path, dict) else [path])]
+    return {word for text in texts if isinstance(text, str) for word in re.split(r"[>.\[]", text)}
+
+
+def _without(names: set[str], found: Any) -> Any:
     """Return results of aggregations without those of these names."""
     if isinstance(found, dict):
         return {key: _without(names, value) for key, value in found.items() if key not in names}
@@ -210,7 +226,9 @@ _BY_CHANCE = re.compile(
     rb'"(random\w*|\w*script\w*|\w*knn\w*|neural\w*|terminate_after|timeout)"|(terminate_after|timeout)='
     rb"|\bnow\b|now[-+/]"
 )
-_LATER_PAGE = re.compile(rb'"(search_)?after":')
+# Not the request of the check before, which is for the first page and counts hits exactly, whereupon some
+# versions count those that `post_filter` removes.
+_UNLIKE_CHECK = re.compile(rb'"((search_)?after|post_filter)":')
 _UNREADABLE = (msgspec.DecodeError, ValueError, AttributeError, RecursionError)
 
 
@@ -243,7 +261,7 @@ def sample_answers(sample: Iterable[Exchanged], *, constant: bool, by_id: bool) 
         if first is not found:
             repeated += 1
             changes += filter(None, [change(first, found)])
-    opening = [found for (_, asked), found in firsts.items() if not _LATER_PAGE.search(asked)]
+    opening = [found for (_, asked), found in firsts.items() if not _UNLIKE_CHECK.search(asked)]
     if not checked:
         return None
     return AnswerSample(

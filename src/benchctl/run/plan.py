@@ -565,9 +565,7 @@ def check_options(options: RunSpec) -> None:
         raise UsageError("no variant to run", hint="give --variant")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise UsageError(
-            f"duplicate variant '{twice}'", hint=f"label one of them, e.g. --variant again={twice}"
-        )
+        raise UsageError(f"duplicate variant '{twice}'", hint="label one of them: --variant LABEL=BASE")
     check_settings(options)
     figures = metric_names(options.metrics)
     target = next((variant.name for variant in options.variants if variant.target is not None), None)
