@@ -33,6 +33,7 @@ SHIPPED = (
     "jvm-inlining-40m",
     "lucene-visit",
     "phase-report",
+    "published",
     "vectors",
 )
 # They are compiled when they are planned: tests/integration/test_experiment.py does.

@@ -160,7 +160,7 @@ def test_what_matches_nothing_on_any_variant_is_told_before_forks(asked: Subject
         book.save()
     observer = Told()
     assert check_answers([asked, other], plan, track, home, observer).without_hits == ("range",)
-    assert observer.notes == ["answers: no document matches range"]
+    assert observer.notes == ["results: no document matches range"]
     book = _book(other)
     for operation in operations_used(plan, track):
         book.add(operation, Answer(total=1))

@@ -325,7 +325,7 @@ def check_answers(
         tuple(finding for each in checks for finding in each.findings),
     )
     if nothing := check.without_hits:
-        observer.note(f"answers: no document matches {', '.join(nothing)}")
+        observer.note(f"results: no document matches {', '.join(nothing)}")
     left_out = plan.polluting & check.refused
     for finding in check.findings:
         if finding.operation not in left_out:
