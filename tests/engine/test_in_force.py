@@ -53,6 +53,7 @@ def test_what_an_index_was_given_is_there_without_what_every_index_has():
     given = {
         "index.codec": "best_compression", "index.uuid": "u", "index.version.created": "1",
         "index.creation_date": "2", "index.provided_name": "i", "index.replication.type": "DOCUMENT",
+        "index.query.default_field": ["message"],
     }  # fmt: skip
     found = read_in_force(
         Client(given, defaults={"index.refresh_interval": "1s", "index.codec": "default", "index.x": "1"}),
@@ -61,6 +62,7 @@ def test_what_an_index_was_given_is_there_without_what_every_index_has():
     )
     assert found.given == {
         "index:codec": "best_compression",
+        "index:query.default_field": '["message"]',
         "mapping:_data_stream_timestamp.enabled": "true",
         "mapping:date_detection": "false",
         "mapping:log.path.type": "keyword",

@@ -268,7 +268,7 @@ def test_a_data_stream_of_files_is_made_by_a_template_of_the_cluster_that_leads_
         bare.client.request("PUT", "/_index_template/clicks", body=body)
 
     none = benchctl(*run, *target)
-    assert "it does not make 'clicks': illegal_argument_exception: no matching index template" in none.stderr
+    assert "it rejects 'clicks': illegal_argument_exception: no matching index template" in none.stderr
     template(aliases={"everything": {}})
     led = benchctl(*run, *target)
     assert led.returncode == 1

@@ -84,7 +84,7 @@ def read_in_force(client: SearchClient, target: str, origin: DataOrigin) -> InFo
         given += [
             ("index", name, value)
             for name, value in settings.items()
-            if not (name.startswith(_OWN) or name in _DERIVED or (name, value) in _ALWAYS)
+            if not (name.startswith(_OWN) or name in _DERIVED or (name, text_of(value)) in _ALWAYS)
         ]
         usual += [
             ("index", name, defaults[name]) for name in _OF_INDEX if name in defaults and name not in settings
