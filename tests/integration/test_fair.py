@@ -13,7 +13,7 @@ from benchctl.results.store import RunStore
 from builders import exact_hits
 from integration.calls import Benchctl
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 BIG5 = Path(__file__).parents[2] / "tracks" / "big5"
 SIZE = ("--challenge", "range-only-short", "--warmup", "as-written", "--docs", "2k", "--heap", "512m")

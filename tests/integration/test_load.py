@@ -71,6 +71,7 @@ def test_many_ways_to_make_load_in_one_schedule(benchctl: Benchctl, store: RunSt
     assert "throughput, docs/s" in benchctl("show", record.id, "-v").stdout
 
 
+@pytest.mark.full
 def test_the_same_searches_return_the_same(benchctl: Benchctl, store: RunStore):
     done = benchctl("run", "--challenge", str(SAME_RESULTS), *SMALL)
     assert done.returncode == 0, done.stderr

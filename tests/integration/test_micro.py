@@ -21,6 +21,7 @@ def source(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.full
 def test_two_kinds_of_jvm_are_compared_and_their_inlining_is_kept(
     benchctl: Benchctl, store: RunStore, source: Path
 ):
