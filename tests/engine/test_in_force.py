@@ -72,7 +72,8 @@ def test_what_an_index_was_given_is_there_without_what_every_index_has():
         "index:refresh_interval": "1s",
         "merge policy": "tiered",
         "search concurrency": "off",
-        "segments": "2 (1 compound)",
+        "segments": "2",
+        "compound segments": "1",
     }
 
 

@@ -94,7 +94,7 @@ def read_in_force(client: SearchClient, target: str, origin: DataOrigin) -> InFo
     if of_index and origin == "prepared":
         segments = client.segments(",".join(of_index))
         compound = sum(segment.compound for segment in segments)
-        usual.append(("", "segments", f"{len(segments)}{f' ({compound} compound)' if compound else ''}"))
+        usual += [("", "segments", len(segments)), ("", "compound segments", compound)]
     return InForce(_by_name(given), _by_name(usual))
 
 
