@@ -74,6 +74,7 @@ def test_what_an_index_was_given_is_there_without_what_every_index_has():
         "search concurrency": "off",
         "segments": "2",
         "compound segments": "1",
+        "largest segment": "50% of the index",
     }
 
 
