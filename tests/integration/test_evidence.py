@@ -8,7 +8,7 @@ import pytest
 from benchctl.results.store import RunFolder, RunStore
 from integration.calls import Benchctl
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 SMALL = ("--challenge", "range-only-short", "--docs", "20k", "--heap", "512m", "--param", "iterations=300")
 # The engines of these tests start without C2, whose decisions this is about.

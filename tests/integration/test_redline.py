@@ -10,7 +10,7 @@ from benchctl.results.samples import Outcome
 from benchctl.results.store import RunStore
 from integration.calls import Benchctl
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 
 SMALL = ("--docs", "20k", "--heap", "512m", "--warm-up", "1", "--settle", "0.1", "--step-time", "0.5")
 SEARCH = (
