@@ -10,12 +10,13 @@ import msgspec
 
 from benchctl.disk import disk_errors, replacing, stored
 from benchctl.engine.client import NodeRequestError, SearchClient
-from benchctl.results.answers import Answer, Found, answer_of, difference, together
+from benchctl.results.answers import Answer, Found, answer_of, difference, of_log, together
 from benchctl.results.model import AnswerCheck, AnswerFinding
 from benchctl.track.operations import Asking, Operation, names_unknown
 from benchctl.track.operations.catalogue import Composite, OpenPointInTime, parts_of
 from benchctl.track.operations.search import (
     CompositeAgg,
+    LoggedSearch,
     MultiSearch,
     PaginatedSearch,
     ScrollSearch,
@@ -40,6 +41,8 @@ def compared(operation: Operation) -> tuple[Asking, ...]:
     for part in parts_of(operation):
         if isinstance(part, OpenPointInTime):
             points[part.name] = part.target
+        elif isinstance(part, LoggedSearch) and part.searches:
+            searches.append(part)
         elif isinstance(part, _Compared) and not part.values:
             point = getattr(part, "with_point_in_time_from", None)
             at_point = {} if point is None else {"index": points.get(point), "data_stream": None}
@@ -58,6 +61,13 @@ def ask(client: SearchClient, operation: Operation, index_name: str) -> Answer:
     if isinstance(operation, Composite):
         return together([ask(client, search, index_name) for search in compared(operation)])
     index = operation.target or index_name
+    if isinstance(operation, LoggedSearch):
+        return of_log(
+            [
+                _search(client, operation, search.index or index, search.body, search.header, any_error=True)
+                for search in operation.searches
+            ]
+        )
     if isinstance(operation, MultiSearch):
         return together(
             [_search(client, operation, search.index or index, search.body) for search in operation.searches]
@@ -78,16 +88,25 @@ def first_page(operation: Search | ScrollSearch | PaginatedSearch | CompositeAgg
     return {**operation.body, "size": size}
 
 
-def _search(client: SearchClient, operation: Asking, index: str, asked: Mapping[str, Any]) -> Answer:
+def _search(
+    client: SearchClient,
+    operation: Asking,
+    index: str,
+    asked: Mapping[str, Any],
+    own: Mapping[str, str] = MappingProxyType({}),
+    *,
+    any_error: bool = False,
+) -> Answer:
+    """Send a search with URL parameters of its own; a failure of any kind may be its answer."""
     body = {**asked, "track_total_hits": True}
     # Not a parameter of a plain search.
-    params = {name: value for name, value in operation.url_params.items() if name != "scroll"}
+    params = {name: value for name, value in {**operation.url_params, **own}.items() if name != "scroll"}
     timeout_s = ANSWER_TIMEOUT_S if operation.request_timeout is None else operation.request_timeout
     try:
         found = msgspec.convert(client.search(index, body, params, timeout_s), Found)
     except NodeRequestError as err:
         # 404: an index that another task creates does not exist yet.
-        if err.status not in {400, 404}:
+        if err.status not in {400, 404} and not (any_error and err.status):
             raise
         if names_unknown(err.reason):
             return Answer(unsupported=err.reason)

@@ -622,6 +622,8 @@ class Client:
         clients: int = 1,
     ) -> None:
         self.recorder = recorder
+        # Whether a first request that the node does not know is something that it cannot do.
+        self.may_lack = True
         self._append: _Append = recorder.append
         self.number = number
         self.tally = Tally()  # so far
@@ -917,7 +919,7 @@ class Client:
         tally.fail(answer.outcome, answer.reason)
         if answer.lacking:
             tally.unsupported = answer.lacking
-        elif self._operations == 1 and answer.outcome not in _CONNECTION_LOST:
+        elif self.may_lack and self._operations == 1 and answer.outcome not in _CONNECTION_LOST:
             tally.unsupported = is_unsupported(reply.exchange.status, reply.exchange.body)
         if tally.unsupported is None and self._abort_on_failure:
             raise TaskAborted(

@@ -19,8 +19,11 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Literal, NamedTuple, Protocol, Self
 
+import numpy as np
+import numpy.typing as npt
+
 from benchctl.child import follow_parent
-from benchctl.errors import BenchctlError
+from benchctl.errors import BenchctlError, UsageError
 from benchctl.load.client import (
     NS_PER_S,
     Client,
@@ -46,6 +49,9 @@ from benchctl.results.model import LoadHostFacts
 from benchctl.results.samples import Chunks, Columns, RowFile, RowOwner, SampleSpool, Span, concatenate
 from benchctl.track.model import Task
 from benchctl.track.operations import Operation
+from benchctl.track.operations.search import LoggedSearch
+
+Integers = npt.NDArray[np.int64]
 
 
 class Lane(NamedTuple):
@@ -222,6 +228,36 @@ class TaskResult(Tally):
         return whole
 
 
+@dataclass(frozen=True)
+class Gathered:
+    """The samples of several tasks as those of one, in the order of each client's; read anew every time."""
+
+    parts: Sequence[Iterable[Columns]]
+    position: int  # of that task in its schedule
+
+    def __iter__(self) -> Iterator[Columns]:
+        whole = concatenate([chunk for part in self.parts for chunk in part])
+        order = np.lexsort((whole["start_ns"], whole["client"]))
+        ordered = {name: values[order] for name, values in whole.items()}
+        yield ordered | {"task": np.full_like(ordered["task"], self.position)}
+
+
+def gathered(results: Sequence[TaskResult], position: int) -> TaskResult:
+    """Return what several tasks of a step did as the result of a task that stands for them all."""
+    samples = Gathered([result.samples for result in results], position)
+    ended_ns = max(result.ended_ns for result in results)
+    (first, *_) = results
+    return replace(
+        TaskResult(samples=samples, start_ns=first.start_ns, ended_ns=ended_ns),
+        driver_cpu_s=first.driver_cpu_s,
+        wall_s=first.wall_s,
+        processes=first.processes,
+        stops=first.stops,
+        suspended_ns=first.suspended_ns,
+        turns=first.turns,
+    )
+
+
 Parts = tuple[TaskResult, ...]
 """Parts of a process: one of each task of a step, in order."""
 
@@ -248,11 +284,13 @@ class TaskRun:
         )
         self._bounds: Extent = open_ended(task) if self._until_exhausted else extent(task)
         self._expected = None if task.least_time else self._bounds.requests
+        # Of a logged schedule: when its requests are due, ns from the start, and their numbers.
+        self.logged = _window(task, workload) if task.schedule == "logged" else None
 
-    def client(self, number: int, wires: Sequence[Wire]) -> Client:
-        """Make one of its clients, with its connections."""
+    def client(self, number: int, wires: Sequence[Wire], program: Program | None = None) -> Client:
+        """Make one of its clients, with its connections and, if it is given, its program."""
         client = Client(
-            self._program(number),
+            program or self._program(number),
             wires[0],
             Waiter(self.halt),
             self._recorder(number),
@@ -264,12 +302,23 @@ class TaskRun:
             spares=wires[1:],
             clients=self.task.clients,
         )
+        # Of a log, one request that the node does not know says nothing about the next.
+        client.may_lack = not isinstance(self._job.operation, LoggedSearch)
         self.clients.append(client)
         return client
 
+    def logged_cues(self, start_ns: int, seat: Seat | None, lane: "ReplayLane") -> Iterator[Cue]:
+        """Yield when the request is due that its lane holds."""
+        timer = Waiter(self.halt) if seat is None else TurnWaiter(self.halt, seat, measures_first=True)
+        warmup_ns = self._bounds.warmup_ns
+        while (cue := timer.cue(start_ns + lane.due_ns, warmup=lane.due_ns < warmup_ns)) is not None:
+            yield cue
+
     def cues(self, number: int, start_ns: int, ramp_up_ns: int, seat: Seat | None) -> Iterator[Cue]:
         """Yield when that client sends; with a seat, in its node's turns."""
-        timer = Waiter(self.halt) if seat is None else TurnWaiter(self.halt, seat)
+        # A shape of a mix may have one request only.
+        mixed = self.task.mixed
+        timer = Waiter(self.halt) if seat is None else TurnWaiter(self.halt, seat, measures_first=mixed)
         if number in self._paces:
             return self._paces[number].cues(self._bounds, start_ns + ramp_up_ns, timer)
         return cues(
@@ -303,7 +352,11 @@ class TaskRun:
             client=client,
         )
         file = None if self._new_file is None else self._new_file(place)
-        recorder = Recorder(self._expected, file, clients=self.task.clients)
+        expected = self._expected
+        if self.logged is not None:
+            # Nobody knows which client takes how many; a buffer that is full is followed by another.
+            expected = _TIMES_A_SHARE * len(self.logged[0]) // self.task.clients + _TIMES_A_SHARE
+        recorder = Recorder(expected, file, clients=self.task.clients)
         self._recorders[client] = (recorder, place, file)
         return recorder
 
@@ -319,6 +372,64 @@ class TaskRun:
             return program
         left = iter(range(most))
         return lambda: None if next(left, None) is None else program()
+
+
+# So many times as many requests of a log as its share can a client take before it needs more memory.
+_TIMES_A_SHARE = 3
+
+
+def _window(task: Task, workload: Workload) -> tuple[Integers, Integers]:
+    """Return when the requests of a logged task are due, ns from its start, and their numbers in the log."""
+    if workload.due_ns is None or task.time_period is None:
+        raise UsageError(f"task '{task.label}' has a logged schedule, but its operation sends no log")
+    due_ns = np.rint((workload.due_ns - task.log_start * NS_PER_S) / task.log_speed).astype(np.int64)
+    period_ns = round(((task.warmup_time_period or 0) + task.time_period) * NS_PER_S)
+    numbers = np.flatnonzero((due_ns >= 0) & (due_ns < period_ns))
+    return due_ns[numbers], numbers
+
+
+class Replay:
+    """The requests of a log over all tasks of a step, in order: whichever lane is free takes the next."""
+
+    def __init__(self, runs: Sequence[TaskRun]) -> None:
+        logged = [run.logged or _window(run.task, run.workload) for run in runs]
+        due_ns = np.concatenate([due_ns for due_ns, _ in logged])
+        numbers = np.concatenate([numbers for _, numbers in logged])
+        if not due_ns.size:
+            raise UsageError(
+                "no search of the log is due in the time that is replayed",
+                hint="lower --param start, or raise --param seconds",
+            )
+        places = np.repeat(np.arange(len(runs)), [due_ns.size for due_ns, _ in logged])
+        order = np.argsort(due_ns, kind="stable")
+        # An iterator in C is one step for all threads.
+        taken = zip(due_ns[order].tolist(), places[order].tolist(), numbers[order].tolist(), strict=True)
+        self._left = iter(list(taken))
+
+    def take(self) -> tuple[int, int, int] | None:
+        """Take the next request: when it is due, ns from the start, its task, and its number in that task."""
+        return next(self._left, None)
+
+
+class ReplayLane:
+    """A lane of a replay, with the request that it holds."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._number: int | None = None
+        self.due_ns = 0
+
+    def order(self) -> Iterator[int]:
+        """Yield the task of each request that the lane takes."""
+        while (taken := self._replay.take()) is not None:
+            self.due_ns, place, self._number = taken
+            yield place
+        self._number = None
+
+    def program(self, run: TaskRun) -> Program:
+        """Return what a client of this lane sends: the request that the lane holds, until there is none."""
+        make = run.workload.make
+        return lambda: None if make is None or self._number is None else make(self._number)
 
 
 # Clients leave the barrier one after the other; the tasks start when the last of them has surely left it.
@@ -446,6 +557,8 @@ class Crew:
             [open_wire(lane.number) for _ in range(width)] for lane, width in zip(lanes, widths, strict=True)
         ]
         self._line = line
+        is_logged = bool(lanes) and runs[lanes[0].posts[0][0]].task.schedule == "logged"
+        self._replay = Replay(runs) if is_logged else None
         self._seats = [None if turns is None else turns.seat() for _ in lanes]
         self.pulse = Pulse()  # knows when this process did not run
         self._done = threading.Event()
@@ -523,16 +636,33 @@ class Crew:
                 own_wire.close()
 
     def _mix(self, lane: Lane, wires: Sequence[Wire], seat: Seat | None, listener: Listener) -> None:
-        """Serve all posts of a lane in one order, in an order that the seed decides, all orders alike."""
+        """Serve all posts of a lane in one order: that of a log, or one that the seed decides, all alike."""
         runs = [self._runs[task] for task, _ in lane.posts]
-        clients = [run.client(number, wires) for run, (_, number) in zip(runs, lane.posts, strict=True)]
-        order = [place for place, run in enumerate(runs) for _ in range(extent(run.task).requests or 0)]
-        random.Random(f"{runs[0].seed} {lane.number}").shuffle(order)  # noqa: S311 - has to be repeatable
+        replay = None if self._replay is None else ReplayLane(self._replay)
+        clients = [
+            run.client(number, wires, None if replay is None else replay.program(run))
+            for run, (_, number) in zip(runs, lane.posts, strict=True)
+        ]
+        order: Iterable[int]
+        if replay is None:
+            drawn = [place for place, run in enumerate(runs) for _ in range(extent(run.task).requests or 0)]
+            random.Random(f"{runs[0].seed} {lane.number}").shuffle(drawn)  # noqa: S311 - has to be repeatable
+            order = drawn
+        else:
+            order = replay.order()
         start_ns = self._line.wait()
         if start_ns is None:
             return
         steps = [
-            client.steps(_telling(run.cues(number, start_ns, 0, seat), listener, task))
+            client.steps(
+                _telling(
+                    run.cues(number, start_ns, 0, seat)
+                    if replay is None
+                    else run.logged_cues(start_ns, seat, replay),
+                    listener,
+                    task,
+                )
+            )
             for client, run, (task, number) in zip(clients, runs, lane.posts, strict=True)
         ]
         # One more of each: it sees that there is nothing left.
@@ -994,9 +1124,13 @@ def deal(
     """Deal lanes to processes in turn, but all that share the reading of a corpus to its reader.
 
     Whatever the number of processes, each lane goes to one of them, and what a client sends and when follows
-    from its lane: all of them together send what one would.
+    from its lane: all of them together send what one would. So they do of a log, whose lanes share a process.
     """
-    sharing = {number for number, job in enumerate(jobs) if job.operation.shares_work}
+    sharing = {
+        number
+        for number, job in enumerate(jobs)
+        if job.operation.shares_work or job.task.schedule == "logged"
+    }
     dealt: list[list[Lane]] = [[] for _ in range(max(processes, reader + 1))]
     place = 0
     for lane in lanes:

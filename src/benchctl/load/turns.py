@@ -96,8 +96,10 @@ class Turnstile:
     def rest(self, turns: "Turns", seat: "Seat", halt: threading.Event) -> bool:
         """End a client's part of a turn, and wait for the next one; False if it is to end instead."""
         with self._changed:
-            seat.resting = True
-            turns.working -= 1
+            # One that was called off while it rested has not worked since.
+            if not seat.resting:
+                seat.resting = True
+                turns.working -= 1
             self._pass_on()
             while seat.resting:
                 self._changed.wait(_POLL_S)
@@ -201,7 +203,7 @@ class Member:
         if measured:
             self.meet()
         crowded = clients * self._of > self._cpus
-        if not measured or not all(map(_divisible, tasks)):
+        if not measured or not _divisible(tasks):
             with self._stile.alone if measured or crowded else nullcontext():
                 yield None
             return
@@ -227,9 +229,14 @@ ALONE: Final = Member(Turnstile(1, "", threading.Event()), 0, 1, 1)
 """A fork that has all the time."""
 
 
-def _divisible(task: Task) -> bool:
-    """Return whether a task has requests enough for turns, of which each loses its first."""
-    return bool(task.time_period or task.least_time) or (task.iterations or 1) >= LEAST_REQUESTS
+def _divisible(tasks: Sequence[Task]) -> bool:
+    """Return whether tasks have requests enough for turns, of which each loses its first; a mix is as one."""
+    if all(task.mixed for task in tasks):
+        is_timed = any(task.time_period for task in tasks)
+        return is_timed or sum(task.iterations or 1 for task in tasks) >= LEAST_REQUESTS
+    return all(
+        task.time_period or task.least_time or (task.iterations or 1) >= LEAST_REQUESTS for task in tasks
+    )
 
 
 class Turns:
@@ -333,16 +340,24 @@ class Seat:
 
 
 class TurnWaiter(Waiter):
-    """A clock that stands still, and a wait that lasts until a client has its turn."""
+    """A clock that stands still, and a wait that lasts until a client has its turn.
 
-    def __init__(self, halt: threading.Event, seat: Seat) -> None:
+    Args:
+        halt: ends every wait.
+        seat: the client's.
+        measures_first: whether its first request of a turn counts: where any client may take the next one,
+            few are the first after a rest.
+    """
+
+    def __init__(self, halt: threading.Event, seat: Seat, *, measures_first: bool = False) -> None:
         super().__init__(halt, seat.turns.now_ns)
         self._seat = seat
+        self._unmeasured = 0 if measures_first else 1
 
     def cue(self, due_ns: int | None, *, warmup: bool) -> Cue | None:
         """Return the next request's cue when it is time, as `Waiter` does.
 
-        The first measured request of a client in a turn is marked as a warm-up.
+        The first measured request of a client in a turn is marked as a warm-up, unless it counts.
         """
         seat, turns = self._seat, self._seat.turns
         if not (seat.turn or turns.from_start or not warmup):
@@ -354,7 +369,7 @@ class TurnWaiter(Waiter):
             return None
         seat.sent += 1
         due_ns = None if due_ns is None else due_ns + turns.rested_ns
-        return due_ns, warmup or seat.sent == 1, 0 if warmup else seat.turn
+        return due_ns, warmup or seat.sent == self._unmeasured, 0 if warmup else seat.turn
 
     def _is_over(self, due_ns: int | None) -> bool:
         """Return whether the turn ends before a request, waiting for its end if it is due later."""

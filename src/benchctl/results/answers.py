@@ -42,6 +42,8 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     ids: str = ""
     unsupported: str | None = None  # the node's reason when it cannot do the operation
     failed: str | None = None  # the node's reason when it refuses the request for another cause
+    # Answers to the different requests of a log, of which this one is the sum; empty elsewhere.
+    parts: "tuple[Answer, ...]" = ()
 
 
 class _Total(msgspec.Struct):
@@ -87,6 +89,14 @@ def together(answers: list[Answer]) -> Answer:
         aggregations=_digest([answer.aggregations for answer in answers]),
         ids=_digest([answer.ids for answer in answers]),
     )
+
+
+def of_log(answers: list[Answer]) -> Answer:
+    """Return answers to different requests as one, in which those that failed have no hits."""
+    good = [answer for answer in answers if answer.unsupported is None and answer.failed is None]
+    if not good:
+        return answers[0]
+    return msgspec.structs.replace(together(good), parts=tuple(answers))
 
 
 class _Batch(msgspec.Struct):
@@ -175,6 +185,15 @@ def _rounded(value: Any) -> Any:
 
 def difference(expected: Answer, found: Answer) -> str:
     """Return the first difference between two answers, as text; empty when they agree."""
+    if expected.parts and len(expected.parts) == len(found.parts):
+        pairs = zip(expected.parts, found.parts, strict=True)
+        unlike = [text for text in (difference(*pair) for pair in pairs) if text]
+        share = f"{len(unlike):,} of {len(found.parts):,} different requests"
+        return f"{share}, the first: {unlike[0]}" if unlike else ""
+    refusals = [answer.unsupported or answer.failed for answer in (expected, found)]
+    if any(refusals):
+        told = [f"fails: {refusal}" if refusal else "does not fail" for refusal in refusals]
+        return "" if all(refusals) else f"{told[0]} against {told[1]}"
     if expected.total != found.total:
         return f"total hits {expected.total} against {found.total}"
     if expected.returned != found.returned:

@@ -9,6 +9,7 @@ import msgspec
 
 from benchctl.corpus.generated import ensure_corpus, open_documents
 from benchctl.corpus.indexed import unpacked
+from benchctl.corpus.queries import QUERIES
 from benchctl.corpus.source import (
     TRIAL_DOCUMENTS,
     Fetch,
@@ -372,7 +373,7 @@ def vector_files(plan: Plan, track: Track, home: Home) -> dict[tuple[str, str], 
 
     They are beside the track or in the home, where `bring_vectors` and `benchctl corpus fetch` put them.
     """
-    found: dict[tuple[str, str], Path] = {}
+    found = {(log.name, QUERIES): log_file(plan, track, log.name) for log in track.logs}
     for corpus in track.corpora:
         for file in (file for file in corpus.documents if file.source_format != "bulk"):
             name = file_names(file)[file.packed]
@@ -380,6 +381,12 @@ def vector_files(plan: Plan, track: Track, home: Home) -> dict[tuple[str, str], 
             kept = corpus_folder(home, corpus.name) / name
             found[corpus.name, file.source_format] = beside if beside.is_file() else kept
     return found
+
+
+def log_file(plan: Plan, track: Track, name: str) -> Path:
+    """Return the file of a track's log of queries, which is beside the track."""
+    (log,) = (log for log in track.logs if log.name == name)
+    return track_folder(plan) / log.documents[0].source_file
 
 
 def vector_corpora(operation: TrackOperation) -> set[str]:

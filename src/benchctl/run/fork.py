@@ -30,7 +30,7 @@ from benchctl.engine.settings import BootFolders
 from benchctl.errors import BenchctlError
 from benchctl.home import Home
 from benchctl.load.client import NodeGone
-from benchctl.load.executor import Job, Stage, TaskResult, WorkerPool, lanes_of, run_step
+from benchctl.load.executor import Job, Stage, TaskResult, WorkerPool, gathered, lanes_of, run_step
 from benchctl.load.transport import open_client
 from benchctl.load.turns import ALONE, Member
 from benchctl.results.answers import sample_answers
@@ -59,7 +59,7 @@ from benchctl.stats.disturbed import LARGE_SHARE
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations import Asking
 from benchctl.track.operations.catalogue import parts_of
-from benchctl.track.operations.search import Bulk, BulkVectors
+from benchctl.track.operations.search import AllTogether, Bulk, BulkVectors
 
 # Schedule number of warm-up challenges' samples: kept, but never part of a figure.
 WARMUP_SCHEDULE = -1
@@ -255,13 +255,14 @@ class StepRunner:
                 self._observer.progress("requests", done, expected)
             serving.glance()
 
-        tasks = [job.task for job in jobs]
+        sent = [job for job in jobs if not isinstance(job.operation, AllTogether)]
+        tasks = [job.task for job in sent]
         try:
             with load.member.step(
                 tasks, len(lanes_of(tasks)), measured=jobs[0].measured, mark=load.mark
             ) as turns:
-                results = run_step(
-                    jobs,
+                of_sent = run_step(
+                    sent,
                     replace(stage, turns=turns),
                     stop=self._stop,
                     workers=self.workers,
@@ -272,6 +273,8 @@ class StepRunner:
             # The process tells more than the connection about why it is gone.
             serving.check_alive(within_s=NODE_DEATH_S)
             raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
+        left = iter(of_sent)
+        results = tuple(next(left) if job in sent else gathered(of_sent, job.position) for job in jobs)
         serving.glance()
         written = _spent(before, _write_clocks(serving, jobs, load))
         for job, result in zip(jobs, results, strict=True):
@@ -347,7 +350,7 @@ def _still(job: Job, outcomes: Iterable[MeasuredTask]) -> bool:
         if job.task.group is not None
         and (outcome.job.schedule, outcome.job.task.group) == (job.schedule, job.task.group)
     ]
-    parts = (part for operation in beside for part in parts_of(operation))
+    parts = (part for one in beside if not isinstance(one, AllTogether) for part in parts_of(one))
     return all(isinstance(part, Asking) for part in parts)
 
 

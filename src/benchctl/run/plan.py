@@ -29,6 +29,7 @@ from benchctl.results.plan import (
     MicroSpec,
     PinSpec,
     Plan,
+    PluginSpec,
     StopSpec,
     SweepSpec,
     Swept,
@@ -65,6 +66,7 @@ from benchctl.track.load import (
 from benchctl.track.model import Challenge, Task, Track
 from benchctl.track.operations import Asking
 from benchctl.track.operations.admin import CreateIndex
+from benchctl.track.operations.search import LoggedSearch
 from benchctl.track.pollution import POLLUTED
 
 # Of all memory, not of what is free at the moment: the same command has the same plan on a machine.
@@ -207,12 +209,8 @@ def plan_run(options: RunSpec) -> tuple[Plan, Track]:
         )
     reject_unused(options.params, used)
     plugin = allowed_plugin(options.track, track, (*all_warmups, *schedules), options.consent)
-    if plugin is not None and options.hosts:
-        raise UsageError(
-            "--hosts: the track's plug-in is executed where the load is made, and is only on this host",
-            hint="remove --hosts, or take a track without a plug-in",
-        )
     track = track.with_challenges(*all_warmups, *schedules)
+    _check_hosts(options, track, (*all_warmups, *schedules), plugin)
     _check_histories(track, schedules, swept)
     check_index_settings(options.variants, track, origin_of(track, schedules, all_warmups), schedules)
     plan = freeze(_with_builds(options, track, schedules), track, schedules, warmups)
@@ -307,6 +305,22 @@ def _schedules(
         return challenges, track
 
     return axes_of(settings.sweep).schedules(load)
+
+
+def _check_hosts(
+    options: RunSpec, track: Track, challenges: Iterable[Challenge], plugin: PluginSpec | None
+) -> None:
+    """Refuse load from other hosts of what only this one has."""
+    if not options.hosts:
+        return
+    if plugin is not None:
+        raise UsageError(
+            "--hosts: the track's plug-in is executed where the load is made, and is only on this host",
+            hint="remove --hosts, or take a track without a plug-in",
+        )
+    asked = {task.operation for challenge in challenges for task in challenge.schedule}
+    if any(isinstance(track.operations[name], LoggedSearch) for name in asked):
+        raise UsageError("--hosts: the track's log of queries is only on this host", hint="remove --hosts")
 
 
 def _check_histories(track: Track, schedules: Sequence[Challenge], swept: Sequence[Swept]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from benchctl.corpus.queries import query_log
 from benchctl.engine.answers import compared
 from benchctl.engine.declared import EVERYTHING, OWN, Places, places, refusal, with_changes
 from benchctl.errors import BenchctlError, UsageError
@@ -27,6 +28,7 @@ from benchctl.run.documents import (
     GeneratedReader,
     is_bulk,
     is_generated,
+    log_file,
     sources,
     vector_corpora,
     vector_files,
@@ -36,7 +38,7 @@ from benchctl.track.load import reject_lacking
 from benchctl.track.model import Challenge, Track, TrackOperation
 from benchctl.track.operations.admin import CreateDataStream, CreateIndex, CreateTemplate
 from benchctl.track.operations.catalogue import OPERATION_TYPES, Composite, PluginOperation, parts_of
-from benchctl.track.operations.search import RawRequest
+from benchctl.track.operations.search import POLLUTION_LOG, LoggedSearch, OneSearch, RawRequest
 
 
 def allowed_plugin(
@@ -333,4 +335,21 @@ def operations_used(
     operations = track.with_challenges(*challenges).operations
     operations = operations if variant is None else own_operations(operations, variant)
     names = dict.fromkeys(task.operation for challenge in challenges for task in challenge.schedule)
-    return tuple(operation for operation in (operations[name] for name in names) if compared(operation))
+    used = [operations[name] for name in names]
+    logged = sum(isinstance(operation, LoggedSearch) for operation in used)
+    used = [_with_searches(operation, plan, track, logged) for operation in used]
+    return tuple(operation for operation in used if compared(operation))
+
+
+# Different requests of a log whose answers are compared, and of each of its shapes at least.
+_MOST_COMPARED, _LEAST_COMPARED = 2_000, 20
+
+
+def _with_searches(operation: TrackOperation, plan: Plan, track: Track, shapes: int) -> TrackOperation:
+    """Return an operation on a log with different requests that it sends."""
+    if not isinstance(operation, LoggedSearch) or operation.log == POLLUTION_LOG:
+        return operation
+    most = max(_MOST_COMPARED // shapes, _LEAST_COMPARED)
+    different = query_log(log_file(plan, track, operation.log)).distinct(operation.shape, most)
+    searches = tuple(OneSearch(body, index or None, params) for index, params, body in different)
+    return msgspec.structs.replace(operation, searches=searches)

@@ -77,7 +77,8 @@ def check_load(task: Task, summaries: Sequence[TaskSummary]) -> LoadCheck:
     another tool measured, nothing is known of its driver, which then limits nothing.
     """
     measured = [(summary, summary.driver) for summary in summaries if summary.driver is not None]
-    limits = _shortfall(measured) if task.throttled else []
+    # Of a log's shapes, all together: alone, each waits for clients that are at others.
+    limits = _shortfall(measured) if task.throttled and not task.mixed else []
     hosts = dict.fromkeys(host.name for summary in summaries for host in summary.hosts)
     # One host that lags spoils the figures of all.
     limits += [

@@ -13,6 +13,7 @@ from benchctl.track.library import challenge_names, find_challenge, find_track
 from benchctl.track.model import (
     Challenge,
     Corpus,
+    Documents,
     Fault,
     GeneratorName,
     Index,
@@ -28,7 +29,7 @@ from benchctl.track.model import (
 from benchctl.track.operations import Asking, Operation
 from benchctl.track.operations.admin import CreateTemplate
 from benchctl.track.operations.catalogue import Composite, OpenPointInTime, find_plugin, parts_of
-from benchctl.track.operations.search import MultiSearch, VectorSearch
+from benchctl.track.operations.search import POLLUTION_LOG, QUERY_LOG, LoggedSearch, MultiSearch, VectorSearch
 from benchctl.track.pollution import POLLUTED, pollution
 from benchctl.track.schedule import Context, check_challenge, read_challenge, read_operation
 from benchctl.track.template import Document, IndexName, Renderer, convert, in_words, read_document
@@ -62,6 +63,8 @@ class _TrackFile(msgspec.Struct, frozen=True, rename="kebab"):
     component_templates: tuple[dict[str, Any], ...] = ()
     corpora: tuple[dict[str, Any], ...] = ()
     generator: GeneratorName = "big5"
+    query_log: dict[str, Any] | None = None
+    pollution: dict[str, Any] | str | None = None
     operations: tuple[Any, ...] = ()
     challenges: tuple[dict[str, Any], ...] | None = None
     challenge: dict[str, Any] | None = None
@@ -122,6 +125,8 @@ class _Reader:
         corpora: tuple[Corpus, ...] = ()
         with self._mistakes.part():
             corpora = read_corpora(entry.corpora, self._document, targets)
+        given = ((QUERY_LOG, entry.query_log), (POLLUTION_LOG, entry.pollution))
+        logs = tuple(self._log(name, raw) for name, raw in given if raw is not None)
         track = Track(
             name=self._path.resolve().parent.name,
             operations=self._operations(entry.operations),
@@ -131,6 +136,7 @@ class _Reader:
             templates=templates,
             corpora=corpora,
             generator=entry.generator,
+            logs=logs,
             description=entry.description,
             meta=entry.meta,
             parameters=entry.parameters,
@@ -165,6 +171,23 @@ class _Reader:
                 part = read(raw, f"{where}[{place}]")
             parts.append(part)
         return tuple(parts)
+
+    def _log(self, name: str, raw: dict[str, Any] | str) -> Corpus:
+        """A log of queries, which is a file like those of documents; a text is its name."""
+        keys = {"source-file": raw} if isinstance(raw, str) else raw
+        file = convert(keys, Documents, self._document, f"$.{name}")
+        path = self._path.parent / file.source_file
+        if file.packed or Path(file.source_file).name != file.source_file or not path.is_file():
+            problem = "is packed" if file.packed else "is not a file beside the track"
+            raise self._document.refuse(
+                f"$.{name}",
+                f"the log of queries '{file.source_file}' {problem}",
+                hint="`benchctl track new NAME --queries LOG` makes such a file: queries.json",
+            )
+        # Another log is another track.
+        with path.open("rb") as content:
+            meta = {**file.meta, "sha256": hashlib.file_digest(content, "sha256").hexdigest()}
+        return Corpus(name, (msgspec.structs.replace(file, source_format="queries", meta=meta),))
 
     def _data_stream(self, raw: Any, where: str) -> str:
         return convert(raw, _DataStreamEntry, self._document, where).name
@@ -312,6 +335,8 @@ def _reference_problem(operation: Operation, track: Track) -> str:
     Rally refuses both, too.
     """
     names = (*(index.name for index in track.indices), *track.data_streams)
+    if isinstance(operation, LoggedSearch) and operation.log not in {log.name for log in track.logs}:
+        return f"needs the key '{operation.log}' of the track: the file of its queries"
     if len(names) > 1 and _names_no_index(operation):
         return f"names no index, and the track has {len(names)}: {', '.join(names[:MOST_NAMES])}"
     if not isinstance(operation, CreateTemplate) or operation.body is not None:
@@ -332,7 +357,8 @@ def _names_no_index(operation: Operation) -> bool:
     if isinstance(operation, MultiSearch) and all(search.index for search in operation.searches):
         return False
     needing = Asking | VectorSearch
-    return isinstance(operation, needing) and not operation.target
+    is_logged = isinstance(operation, LoggedSearch)  # its log names them
+    return isinstance(operation, needing) and not operation.target and not is_logged
 
 
 def _name_of(operation: object) -> str:
@@ -344,7 +370,7 @@ def _name_of(operation: object) -> str:
 def _digest(track: Track) -> str:
     """Over the meaning, not the files: white space and comments do not affect measurements."""
     operations = sorted((name, operation.meaning) for name, operation in track.operations.items())
-    meaning = (track.indices, track.data_streams, track.templates, track.corpora, operations)
+    meaning = (track.indices, track.data_streams, track.templates, track.corpora, track.logs, operations)
     return hashlib.sha256(msgspec.json.encode(meaning, order="sorted")).hexdigest()
 
 

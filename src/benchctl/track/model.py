@@ -11,7 +11,7 @@ from benchctl.track.operations import MOST_WAIT_S, PositiveSeconds
 from benchctl.track.operations.catalogue import AnyOperation, PluginOperation
 from benchctl.track.template import Document, Label, Name, Remark, convert, encoded_names
 
-SourceFormat = Literal["bulk", "hdf5", "big-ann", "otlp-proto"]
+SourceFormat = Literal["bulk", "hdf5", "big-ann", "otlp-proto", "queries"]
 
 _Size = Annotated[int, msgspec.Meta(ge=0)]
 _PACKED = (".bz2", ".gz", ".zst", ".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2")
@@ -148,7 +148,7 @@ def _rules(found: Documents, targets: Targets, *, streams: bool) -> Iterator[tup
 
 TrackOperation = AnyOperation | PluginOperation
 TemplateKind = Literal["index", "composable", "component"]
-ScheduleName = Literal["deterministic", "poisson", "unthrottled"]
+ScheduleName = Literal["deterministic", "poisson", "unthrottled", "logged"]
 
 MOST_CLIENTS = 4096
 """A client is a thread and a connection."""
@@ -173,7 +173,10 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     target_throughput: _Positive | None = None
     # Seconds between requests over all clients; the other way to say target_throughput.
     target_interval: _Positive | None = None
-    schedule: ScheduleName = "deterministic"  # how arrivals are spaced when there is a target
+    # How arrivals are spaced when there is a target; `logged` takes them from the track's log of queries.
+    schedule: ScheduleName = "deterministic"
+    log_start: _Seconds = 0.0  # of a logged schedule: seconds of the log that are left out before
+    log_speed: _Positive = 1.0  # how many times as fast as they came they are sent
     ramp_up_time_period: _Seconds | None = None  # seconds over which the clients start one after the other
     # `non-fatal` lets the task go on after failed requests whatever the run's policy is.
     ignore_response_error_level: Literal["non-fatal"] | None = None
@@ -212,8 +215,8 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
 
     @property
     def throttled(self) -> bool:
-        """Return whether requests have due times: by a rate, or by a plug-in's scheduler."""
-        return self.rate_per_s is not None or self.scheduler is not None
+        """Return whether requests have due times: by a rate, a log, or a plug-in's scheduler."""
+        return self.rate_per_s is not None or self.schedule == "logged" or self.scheduler is not None
 
     @property
     def only_counted(self) -> bool:
@@ -341,6 +344,8 @@ class Track(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     # Which documents there are, and where they come from; empty for generated ones.
     corpora: tuple[Corpus, ...] = ()
     generator: GeneratorName = "big5"  # of those
+    # Of queries, each of one file: `query-log`, which logged searches send, and `pollution`.
+    logs: tuple[Corpus, ...] = ()
     challenges: dict[str, Challenge] = {}  # the track's own that can be run, by name
     description: str = ""
     meta: dict[str, Any] = {}

@@ -21,7 +21,7 @@ from benchctl.track.operations.catalogue import (
     decode_operation,
     operation_keys,
 )
-from benchctl.track.operations.search import Bulk, BulkVectors
+from benchctl.track.operations.search import AllTogether, Bulk, BulkVectors
 from benchctl.track.template import (
     LIKE,
     Document,
@@ -303,6 +303,8 @@ class _Reader:
             "per-request": per_request,
             "tags": (tags,) if isinstance(tags, str) else tags,
         }
+        if isinstance(operation, AllTogether):
+            shared = {**shared, "mixed": False}
         keys = {**{key: raw[key] for key in raw if key in _TASK_KEYS}, **made, **shared}
         try:
             task = msgspec.convert(keys, Task, strict=False)
@@ -443,6 +445,15 @@ def check_challenge(
                 hint="give the parallel element `clients`: its tasks then take turns on that many",
             )
             mistakes.add(crowded)
+        sent = [task for task in tasks if not isinstance(operations[task.operation], AllTogether)]
+        if len({task.schedule == "logged" for task in sent}) > 1 or any(
+            task.schedule == "logged" and not task.mixed for task in sent
+        ):
+            unmixed = "a logged schedule is that of all tasks of a parallel element with `mix`, or of none"
+            mistakes.add(document.refuse(f"{where}.schedule[{element}]", unmixed))
+        if not sent:
+            lone = f"{tasks[0].operation}: all-together requires other tasks in its parallel element"
+            mistakes.add(document.refuse(f"{where}.schedule[{element}]", lone, hint="add some, or remove it"))
         completing = sum(task.completes for task in tasks)
         for inner, task in enumerate(tasks):
             # Besides a task that completes them all, a task may be endless.
@@ -473,8 +484,15 @@ def _rules(task: Task, *, ends: bool) -> Iterator[tuple[bool, str]]:
     yield has_rate, "an unthrottled schedule has no target-throughput and no target-interval"
     is_steep = (task.ramp_up_time_period or 0) > (task.warmup_time_period or 0)
     yield is_steep, "a ramp-up-time-period needs a warmup-time-period that is at least as long"
-    unmixable = task.mixed and (task.iterations is None or task.throttled)
+    logged = task.schedule == "logged"
+    unmixable = task.mixed and not logged and (task.iterations is None or task.throttled)
     yield unmixable, "a task of a mix needs iterations, and has no rate: requests take their turns at random"
+    yield (
+        logged and (rated or task.time_period is None),
+        "a logged schedule needs a time-period, and has no rate",
+    )
+    offset = bool(task.log_start) or task.log_speed != 1
+    yield offset and not logged, "log-start and log-speed need a logged schedule"
     # Too high for any clock, or too low to wait for the second request.
     least, rate = 1 / MOST_WAIT_S, task.rate_per_s or 1
     yield (

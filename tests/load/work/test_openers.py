@@ -69,7 +69,7 @@ COMPOSITES_ONLY = {
 }
 
 
-OF_FILES = {"bulk-vector-data-set"}
+OF_FILES = {"logged-search", "bulk-vector-data-set"}
 
 
 @pytest.mark.parametrize("kind", sorted(set(OPERATION_TYPES) - COMPOSITES_ONLY - OF_FILES))

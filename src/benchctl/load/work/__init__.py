@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import quote, urlencode
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from benchctl.corpus.tables import key as mix_key
 from benchctl.corpus.tables import mix
@@ -141,6 +143,9 @@ class Workload:
     # How many a task without iterations and time sends over all clients, where that is no matter of what is
     # left; None for as many as there are.
     requests: int | None = None
+    # Of a log, when each of its requests is due, ns from the log's start, and what makes one by its number.
+    due_ns: npt.NDArray[np.int64] | None = None
+    make: Callable[[int], Request] | None = None
     connections: int = 1  # how many a client needs
     close: Callable[[], None] = lambda: None  # releases what it holds, such as the open corpus
 

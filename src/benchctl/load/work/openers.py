@@ -42,6 +42,7 @@ from benchctl.load.work.searches import (
     PATH_SAFE,
     filled,
     open_composite_agg,
+    open_logged,
     open_multi_search,
     open_paginated_search,
     open_raw_request,
@@ -642,6 +643,10 @@ def _open_cannot(operation: Cannot, _order: WorkOrder) -> Workload:
 
 _OPENERS: Mapping[type[Operation], Callable[[Any, WorkOrder], Workload]] = {
     search.Search: open_search,
+    search.LoggedSearch: open_logged,
+    search.AllTogether: lambda _operation, _order: cannot(
+        "its requests are those of the other tasks of its parallel element"
+    ),
     search.PaginatedSearch: open_paginated_search,
     search.ScrollSearch: open_scroll,
     search.CompositeAgg: open_composite_agg,

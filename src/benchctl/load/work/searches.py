@@ -3,13 +3,14 @@
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
+from benchctl.corpus.queries import QUERIES, query_log
 from benchctl.load.transport import Answer, Judge, Request
 from benchctl.load.work import (
     JSON,
@@ -40,6 +41,7 @@ from benchctl.results.samples import Outcome
 from benchctl.track.operations import Asking, Varying, url_param
 from benchctl.track.operations.search import (
     CompositeAgg,
+    LoggedSearch,
     MultiSearch,
     PaginatedSearch,
     RawRequest,
@@ -83,6 +85,22 @@ def open_vector_search(operation: VectorSearch, order: WorkOrder) -> Workload:
     return _single_search(operation, order, path, body)
 
 
+def open_logged(operation: LoggedSearch, order: WorkOrder) -> Workload:
+    """Open searches of the track's log, for as many requests as the task has: at its end it starts again."""
+    log = query_log(order.context.data_sets[operation.log, QUERIES])
+    places = log.places(operation.shape)
+    index, envelope = order.index(operation.target), _envelope(operation)
+    own = {} if operation.cache is None else {"request_cache": url_param(operation.cache)}
+
+    def make(number: int) -> Request:
+        path, body = log.sent(int(places[number % places.size]), index)
+        params = {**operation.url_params, **own}
+        searches = searches_in("POST", path, body, order.context)
+        return envelope.request("POST", path, body, params=params, searches=searches)
+
+    return replace(numbered(make, order.clients), due_ns=log.since_ns(places), make=make)
+
+
 def _single_search(
     operation: Search | VectorSearch, order: WorkOrder, path: str, body: Mapping[str, Any]
 ) -> Workload:
@@ -111,8 +129,9 @@ def _request(
     )
 
 
-def _envelope(operation: _Asking) -> Envelope:
-    headers = {"Accept-Encoding": "gzip"} if operation.response_compression_enabled else {}
+def _envelope(operation: _Asking | LoggedSearch) -> Envelope:
+    compressed = getattr(operation, "response_compression_enabled", False)
+    headers = {"Accept-Encoding": "gzip"} if compressed else {}
     return Envelope(operation, headers=headers)
 
 

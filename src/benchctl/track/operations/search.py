@@ -146,6 +146,38 @@ class Search(_Paging, frozen=True, kw_only=True, tag="search"):
         )
 
 
+QUERY_LOG: Final = "query-log"
+"""The key of a track, and the name of its log of queries."""
+POLLUTION_LOG: Final = "pollution"
+"""The key of a track, and the name of the log that stands for a node's history."""
+
+
+class LoggedSearch(Asking, frozen=True, kw_only=True, tag="logged-search"):
+    """Searches of the track's log of queries, in its order, and from the start again at its end."""
+
+    reads: ClassVar[bool] = True
+
+    shape: str | None = None  # which of them, by the log's name of their shape; None means all
+    log: Literal["query-log", "pollution"] = QUERY_LOG  # which of the track's two
+    # Whether the node may answer from its request cache; None leaves it to the index.
+    cache: bool | None = None
+    # Of the log, different ones whose answers are compared; benchctl puts them here.
+    searches: "tuple[OneSearch, ...]" = ()
+
+    @property
+    def constant(self) -> bool:
+        """Return False: only the log knows."""
+        return False
+
+
+class AllTogether(Operation, frozen=True, kw_only=True, tag="all-together"):
+    """The requests of all other tasks of its parallel element, as one task; sends nothing itself."""
+
+    shown: ClassVar[bool] = True
+    counts: ClassVar[str] = "queries"
+    reads: ClassVar[bool] = True
+
+
 class PaginatedSearch(_Paging, frozen=True, kw_only=True, tag="paginated-search"):
     """A search that goes on with `search_after`.
 
