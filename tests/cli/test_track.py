@@ -209,7 +209,7 @@ def test_a_new_track_needs_a_free_directory_and_a_cluster_that_may_be_asked(
 ):
     def failure(url: str, *more: str, output: str = "t") -> BenchctlError:
         with pytest.raises(BenchctlError) as caught:
-            call("new", "--from-index", url, "things", "-o", tmp_path / output, *more)
+            call("new", tmp_path / output, "--from-index", url, "things", *more)
         return caught.value
 
     there = failure(nobody, output=".")
@@ -221,6 +221,62 @@ def test_a_new_track_needs_a_free_directory_and_a_cluster_that_may_be_asked(
     assert "refusing to send credentials" in failure("http://search-1:9200").message
     file = write_files(tmp_path, {"t.yml": "prod: {url: 'https://search-1:9200', ca: no.pem}"}) / "t.yml"
     assert "prod: ca: cannot read" in failure("prod", "--targets", str(file)).message
+
+
+# `benchctl track new` of a log, which needs no cluster.
+
+
+@pytest.fixture
+def query_log(tmp_path: Path) -> Path:
+    lines = [
+        {"timestamp": 1000 * number, "index": f"logs-{number % 3}", "took_ms": 2, "body": body}
+        for number, body in enumerate([{"query": {"term": {"kind": "secret"}}}, {"size": 5}] * 150)
+    ]
+    lines.append({"timestamp": 5, "path": "/logs-1/_count", "body": {}})
+    text = "".join(f"{json.dumps(line)}\n" for line in lines)
+    return write_files(tmp_path, {"log.json": text}) / "log.json"
+
+
+def test_a_log_becomes_a_track_and_what_it_holds_is_printed(query_log: Path, tmp_path: Path):
+    made = call("new", tmp_path / "made", "--track", "big5", "--queries", query_log, "--index", "logs-[01]")
+    rows = [line.split() for line in made.output.splitlines()]
+    assert ["term:kind", "100", "50.0%", "50.0%", "2.0"] in rows
+    assert "200 searches in 298 s" in made.output
+    assert "searches of logs-0, logs-1 are sent to big5" in made.output
+    assert "left out: 100 x a search of another index" in made.output
+    assert "left out: 1 x a request to /_count" in made.output
+    shown = call("show", tmp_path / "made", "--param", "speed=2").output
+    assert "as logged, x 2" in shown
+    assert call("validate", tmp_path / "made").exit_code == 0
+
+
+def test_an_anonymized_log_says_what_can_still_be_read(query_log: Path, tmp_path: Path):
+    made = call("new", tmp_path / "made", "--track", "big5", "--queries", query_log, "--anonymize")
+    assert "what can still be read" in made.output
+    assert "secret" not in (tmp_path / "made" / "queries.json").read_text(encoding="utf-8")
+    # What was written is a log itself.
+    again = call(
+        "new", tmp_path / "again", "--track", "big5", "--queries", tmp_path / "made" / "queries.json"
+    )
+    assert "300 searches in 299 s" in again.output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("{new}",),
+        ("{new}", "--track", "big5", "--from-index", "http://x:1", "y"),
+        ("--track", "big5"),
+        ("{new}", "--track", "big5", "--queries", "{new}"),
+        ("{new}", "--track", "big5", "--docs", "5"),
+        ("{new}", "--track", "big5", "--anonymize"),
+        ("{new}", "--track", "big5", "--queries", "{log}", "--index", "nothing"),
+    ],
+)
+def test_a_new_track_that_cannot_be_is_a_mistake(query_log: Path, tmp_path: Path, words: tuple[str, ...]):
+    with pytest.raises(UsageError):
+        call("new", *(word.format(new=tmp_path / "t", log=query_log) for word in words))
+    assert not (tmp_path / "t").exists()
 
 
 # Nothing of a plug-in is executed before the user has allowed it, by any command.

@@ -62,12 +62,12 @@ def test_an_index_becomes_a_track_that_runs(
 ):
     folder, queries = tmp_path / "made", tmp_path / "queries.json"
     queries.write_text(json.dumps(QUERIES), encoding="utf-8")
-    new = ("track", "new", "--from-index", node.endpoint.title, "things", "--docs", "1000")
-    made = benchctl(*new, "--queries", str(queries), "-o", str(folder))
+    new = ("track", "new", str(folder), "--from-index", node.endpoint.title, "things", "--docs", "1000")
+    made = benchctl(*new, "--queries", str(queries))
     assert made.returncode == 0, made.stderr
-    assert f" of {DOCUMENTS:,} documents; searches: kinds, newest" in made.stdout
+    assert f" of {DOCUMENTS:,} documents\nsearches: kinds, newest" in made.stdout
     assert benchctl("track", "validate", str(folder)).returncode == 0
-    assert benchctl(*new, "-o", str(folder)).returncode == 2
+    assert benchctl(*new).returncode == 2
     track, _ = load_track(str(folder), {})
     assert 800 < track.documents < 1200
     assert list(track.operations) == list(QUERIES)

@@ -13,7 +13,7 @@ import zstandard
 
 from benchctl.engine.target import ClusterFacts
 from benchctl.errors import BenchctlError, UsageError
-from benchctl.run.capture import DOCUMENTS_FILE, Captured, Queries, capture, read_queries
+from benchctl.run.capture import DOCUMENTS_FILE, Captured, Queries, capture, named, read_queries
 from benchctl.track.load import load_challenge, load_track
 from live_cluster import MAPPINGS, NAME, LiveCluster
 
@@ -39,7 +39,7 @@ def captured(
     progress: Callable[[int], None] = ignore,
     queries: Queries = QUERIES,
 ) -> Captured:
-    return capture(cluster.client, FACTS, NAME, folder, docs=docs, queries=queries, progress=progress)
+    return capture(cluster.client, FACTS, NAME, folder, docs=docs, searches=named(queries), progress=progress)
 
 
 def lines(folder: Path) -> list[Any]:
@@ -155,7 +155,9 @@ def test_what_cannot_become_a_track_is_refused(
 ):
     cluster = LiveCluster(DOCUMENTS, **changes)
     with pytest.raises(BenchctlError, match=words):
-        capture(cluster.client, FACTS, name, tmp_path / "t", docs=None, queries=QUERIES, progress=ignore)
+        capture(
+            cluster.client, FACTS, name, tmp_path / "t", docs=None, searches=named(QUERIES), progress=ignore
+        )
 
 
 def test_a_disk_that_is_full_is_one_line(tmp_path: Path):

@@ -18,6 +18,7 @@ from benchctl.cli.streams import note, say
 from benchctl.cli.targets import endpoints_of, read_targets
 from benchctl.cli.watch import watching
 from benchctl.corpus.generated import GENERATORS, list_corpora
+from benchctl.corpus.shapes import Anonymizer
 from benchctl.corpus.source import Fetch, fetched_files
 from benchctl.engine.client import SearchClient
 from benchctl.engine.target import Address, explained, identify
@@ -28,13 +29,25 @@ from benchctl.plugin.code import Code, Consent, read_code
 from benchctl.quantities import COUNT
 from benchctl.report.numbers import counted
 from benchctl.report.table import Table
-from benchctl.run.capture import capture, read_queries
+from benchctl.run.bench import Observer
+from benchctl.run.capture import (
+    Part,
+    Queries,
+    capture,
+    holds_names,
+    named,
+    of_track,
+    read_queries,
+    write_track,
+)
 from benchctl.run.form import run_spec
 from benchctl.run.plan import freeze
 from benchctl.run.prepare import prepare_corpus
+from benchctl.run.queries import Digest, of_log
 from benchctl.spec import BusyAction, RunForm, setting
 from benchctl.track.library import find_track
 from benchctl.track.load import (
+    MOST_NAMES,
     TASK_PARAMETERS,
     filter_tasks,
     load_challenge,
@@ -56,22 +69,21 @@ def track_group() -> None:
 
 
 @track_group.command("new")
+@click.argument("folder", metavar="[NAME]", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--from-index",
     "origin",
     nargs=2,
-    required=True,
     metavar="URL INDEX",
     help="Address of a cluster, or its name in a file of --targets, and an index of it.",
 )
-@click.option("--targets", "targets_file", metavar="FILE", help=setting("targets_file").meta.description)
 @click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="New directory of the track.  [default: the index's name]",
+    "--track",
+    "source",
+    metavar="NAME|PATH",
+    help="Track that has the documents, instead of --from-index.",
 )
+@click.option("--targets", "targets_file", metavar="FILE", help=setting("targets_file").meta.description)
 @click.option(
     "--docs", type=AmountType(COUNT), help="Approximate number of documents, drawn at random.  [default: all]"
 )
@@ -80,45 +92,145 @@ def track_group() -> None:
     "queries_file",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="JSON file of searches: names and bodies.  [default: one for all documents]",
+    help="JSON file of searches: names and bodies; or a log of searches.  [default: one for all documents]",
 )
+@click.option(
+    "--index",
+    "patterns",
+    multiple=True,
+    metavar="PATTERN",
+    help="Indices whose searches to take from a log. Repeatable.  [default: all]",
+)
+@click.option("--anonymize", is_flag=True, help="Replace the values in a log's searches by other words.")
 def new_command(
-    origin: tuple[str, str],
+    folder: Path | None,
+    origin: tuple[str, str] | None,
+    source: str | None,
     targets_file: str | None,
-    output: Path | None,
     docs: int | None,
     queries_file: Path | None,
+    patterns: tuple[str, ...],
+    *,
+    anonymize: bool,
 ) -> None:
-    """Create a track from an existing index.
+    """Create a track from an index or a log.
 
-    Nothing on the cluster is changed. Credentials of a URL are in BENCHCTL_SOURCE_USER and _PASSWORD, in
-    BENCHCTL_SOURCE_API_KEY or _BEARER, or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION.
+    NAME is the new directory. A log is a search slow log in JSON, an export of OpenSearch's query insights, or plain lines with
+    timestamp and body. Nothing on the cluster is changed. Credentials of a URL are in BENCHCTL_SOURCE_USER
+    and _PASSWORD, in BENCHCTL_SOURCE_API_KEY or _BEARER, or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION.
     """
-    url, index = origin
-    folder = output or Path(index)
-    if folder.exists():
-        raise UsageError(
-            f"{folder} already exists", hint="choose another directory with --output, or remove it first"
+    folder = folder or (Path(origin[1]) if origin else Path())
+    is_log = queries_file is not None and queries_file.is_file() and not holds_names(queries_file)
+    rules = (
+        (
+            (origin is None) == (source is None),
+            "give one of --from-index URL INDEX and --track NAME",
+            "the documents that are searched come from a cluster, or from another track",
+        ),
+        (not folder.name, "missing argument NAME", "the directory that the track is written to"),
+        (folder.exists(), f"{folder} already exists", "choose another name, or remove it first"),
+        (
+            source is not None and (docs is not None or targets_file is not None),
+            "--docs and --targets require --from-index",
+            "give them to benchctl run",
+        ),
+        (
+            queries_file is not None and not queries_file.is_file(),
+            f"--queries: no such file '{queries_file}'",
+            "give a file of searches, or a log of them",
+        ),
+        (
+            not is_log and bool(patterns or anonymize),
+            "--index and --anonymize require a log of searches",
+            "give it by --queries FILE",
+        ),
+    )
+    for broken, message, hint in rules:
+        if broken:
+            raise UsageError(message, hint=hint)
+    digest, anonymizer = Digest(), Anonymizer() if anonymize else None
+    with watching(quiet=False) as observer:
+        names: Queries = {"all": {"query": {"match_all": {}}}}
+        if queries_file is None:
+            searches = named(names)
+        elif is_log:
+            searches = of_log(queries_file, digest, observer, patterns=patterns, anonymizer=anonymizer)
+        else:
+            names = read_queries(queries_file)
+            searches = named(names)
+        if origin is not None:
+            _capture(origin, targets_file, folder, docs, searches, observer)
+        else:
+            name = source or ""
+            write_track(folder, of_track(load_track(name, {})[0], find_track(name).parent), searches)
+    if is_log:
+        _show_log(digest, load_track(str(folder), {})[0], anonymizer)
+    else:
+        say(f"searches: {', '.join(names)}")
+    quoted = shlex.quote(str(folder))
+    say(f"Look at it: benchctl track show {quoted}")
+    say(f"Run it: benchctl run --track-path {quoted}")
+
+
+_MOST_SHOWN = 20
+
+
+def _show_log(digest: Digest, track: Track, anonymizer: Anonymizer | None) -> None:
+    """Print what a log holds: its shapes, what was left out, and what can still be read."""
+    whole_ms = sum(one.took_ms for one in digest.shapes)
+    rows = [
+        (
+            one.name,
+            f"{one.count:,}",
+            f"{one.count / digest.searches:.1%}",
+            f"{one.took_ms / whole_ms:.1%}" if digest.timed and whole_ms else _NOTHING,
+            f"{one.took_ms / one.count:,.1f}" if digest.timed else _NOTHING,
         )
-    queries = {"all": {"query": {"match_all": {}}}} if queries_file is None else read_queries(queries_file)
+        for one in digest.shapes[:_MOST_SHOWN]
+    ]
+    columns = ("shape", "searches", "share", "of the time", "mean ms")
+    print_table(Table.listed("", columns, rows), "text")
+    if len(digest.shapes) > _MOST_SHOWN:
+        say(f"and {len(digest.shapes) - _MOST_SHOWN} more shapes, which `benchctl track show` lists")
+    say(f"{digest.searches:,} searches in {digest.seconds:,.0f} s")
+    if digest.seconds > digest.window_s:
+        say(f"replay sends the busiest {digest.window_s:g} s, from {digest.start_s:,.0f} s on, by default")
+    if len(track.indices) == 1 and digest.indices:
+        names = (
+            ", ".join(digest.indices)
+            if len(digest.indices) <= MOST_NAMES
+            else f"{len(digest.indices)} indices"
+        )
+        say(f"searches of {names} are sent to {track.indices[0].name}")
+    for kind, count in digest.left_out.most_common():
+        note(f"left out: {count:,} x {kind}")
+    if anonymizer is not None:
+        note(f"anonymized; what can still be read: {'; '.join(anonymizer.KEEPS)}")
+        note(f"anonymized: {anonymizer.LOSES}")
+    if digest.dropped_params:
+        note(f"anonymized: without the URL parameters {', '.join(sorted(digest.dropped_params))}")
+
+
+def _capture(
+    origin: tuple[str, str],
+    targets_file: str | None,
+    folder: Path,
+    docs: int | None,
+    searches: Part,
+    observer: Observer,
+) -> None:
+    url, index = origin
     target = url if targets_file else f"{_SOURCE}={url}"
     specs = read_targets(RunForm(targets=(target,), targets_file=targets_file or ""))
     ((name, endpoint),) = endpoints_of(specs, os.environ).items()
     facts = identify(Address(name, endpoint))
-    with (
-        watching(quiet=False) as observer,
-        explained(name, endpoint),
-        SearchClient(facts.engine, endpoint) as client,
-    ):
+    with explained(name, endpoint), SearchClient(facts.engine, endpoint) as client:
         observer.stage(f"reading {index}")
         progress = partial(observer.progress, "documents", total=docs or 0)
-        made = capture(client, facts, index, folder, docs=docs, queries=queries, progress=progress)
-    say(f"{folder}: {made.documents:,} of {made.held:,} documents; searches: {', '.join(queries)}")
+        made = capture(client, facts, index, folder, docs=docs, searches=searches, progress=progress)
+    say(f"{folder}: {made.documents:,} of {made.held:,} documents")
     for left_out in made.left_out:
         note(f"the setting {left_out} is omitted: it belongs to the cluster")
-    quoted = shlex.quote(str(folder))
-    say(f"Look at it: benchctl track show {quoted}")
-    say(f"Run it: benchctl run --track-path {quoted}")
 
 
 # Plug-ins: remember that one may be executed, or forget it.
@@ -359,6 +471,8 @@ def _bound(task: Task, iterations: int | None, seconds: float | None) -> str:
 def _rate(task: Task) -> str:
     if task.scheduler is not None:
         return f"by {task.scheduler}"
+    if task.schedule == "logged":
+        return "as logged" if task.log_speed == 1 else f"as logged, x {task.log_speed:g}"
     rate = task.rate_per_s
     if rate is None:
         return _NOTHING

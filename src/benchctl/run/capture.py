@@ -1,7 +1,8 @@
-"""Makes a track of a live cluster's index: mappings, settings, a sample of its documents, given searches."""
+"""Makes new tracks: of a live cluster's index or another track, with given searches or those of a log."""
 
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,11 +14,16 @@ from urllib.parse import quote
 import msgspec
 import zstandard
 
+from benchctl.corpus.indexed import unpacked
+from benchctl.corpus.query_log import EXPORT
+from benchctl.corpus.source import names_of
 from benchctl.disk import staging
 from benchctl.engine.client import NodeRequestError, SearchClient
 from benchctl.engine.target import ClusterFacts
+from benchctl.engine.variant import BUILT_IN_VERSIONS
 from benchctl.errors import BenchctlError, UsageError
 from benchctl.track.load import load_track
+from benchctl.track.model import Documents, Track
 from benchctl.yaml_file import read_typed
 
 DOCUMENTS_FILE = "documents.json.zst"
@@ -28,7 +34,8 @@ _KEEP_ALIVE = "5m"
 _TIMEOUT_S = 600.0
 _SEED = 1
 _MOST_NAMED = 5
-_WARM_UP, _ITERATIONS = 50, 100
+WARM_UP, ITERATIONS = 50, 100
+_FILL = "\ue000"  # a character that no text has
 # Where a template would begin within a text.
 _TEMPLATE = re.compile(r"\{(?=[{%#])")
 # Reported by an index, but not accepted on creation; irrelevant.
@@ -44,6 +51,42 @@ _FOREIGN = re.compile(
 
 Queries = Mapping[str, Mapping[str, Any]]
 """Name -> body of a search."""
+
+Keys = dict[str, Any]
+"""Keys of a track's file."""
+
+Part = Callable[[Path, Keys], Keys]
+"""Writes files of a track into its folder, given the keys so far, and returns further keys."""
+
+
+def fill_in(expression: str) -> str:
+    """Return what becomes an expression of Jinja2 in a file of a track, instead of a value."""
+    return f"{_FILL}{expression}{_FILL}"
+
+
+def write_track(folder: Path, *parts: Part) -> None:
+    """Write a track of several parts; a failed attempt leaves nothing behind.
+
+    Raises:
+        UsageError: If the parts make no track.
+        BenchctlError: If a part fails, or the disk cannot be written.
+    """
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with staging(folder.parent, f"write the track to {folder}") as building:
+        ready = building / folder.name
+        ready.mkdir()
+        keys: Keys = {"version": 2}
+        for part in parts:
+            keys |= part(ready, keys)
+        write_json(ready / "track.json", keys)
+        load_track(str(ready), {})
+        ready.rename(folder)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON in which Jinja2 finds no more than its expressions."""
+    text = _TEMPLATE.sub("\\\\u007b", json.dumps(content, indent=2, ensure_ascii=False))
+    path.write_text(re.sub(f'"{_FILL}(.*?){_FILL}"', r"{{ \1 }}", text) + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -104,6 +147,26 @@ def read_queries(path: Path) -> Queries:
     return queries
 
 
+_NAMED_SUFFIXES = frozenset({".json", ".yml", ".yaml"})
+_OF_LINES = frozenset({"source", "body", "_source", "top_queries", "timestamp", "@timestamp"})
+
+
+def holds_names(path: Path) -> bool:
+    """Return whether a file has names and bodies of searches, not a log of them.
+
+    Raises:
+        BenchctlError: If it cannot be read.
+    """
+    if path.suffix not in _NAMED_SUFFIXES:
+        return False
+    head = next(unpacked(path), b"")
+    try:
+        first = msgspec.json.decode(head.partition(b"\n")[0])
+    except msgspec.DecodeError:
+        return EXPORT.match(head) is None
+    return not (isinstance(first, dict) and _OF_LINES & first.keys())
+
+
 def capture(
     client: SearchClient,
     facts: ClusterFacts,
@@ -111,7 +174,7 @@ def capture(
     folder: Path,
     *,
     docs: int | None,
-    queries: Queries,
+    searches: Part,
     progress: Callable[[int], None],
 ) -> Captured:
     """Make a track of the index `name`, with about `docs` of its documents or all; the cluster is only read.
@@ -124,11 +187,11 @@ def capture(
     """
     index = _described(client, name)
     held = client.count(name)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with staging(folder.parent, f"write the track to {folder}") as building:
-        ready = building / folder.name
-        ready.mkdir()
-        documents = 0
+    left_out = sorted(key for key in index.settings if _FOREIGN.match(key))
+    documents = 0
+
+    def fill(ready: Path, _keys: Keys) -> Keys:
+        nonlocal documents
         packer = zstandard.ZstdCompressor(level=_LEVEL)
         with (ready / DOCUMENTS_FILE).open("wb") as file, packer.stream_writer(file) as sink:
             for page in _pages(client, name, None if docs is None else docs / max(held, 1)):
@@ -149,21 +212,59 @@ def capture(
                 if held == 0
                 else f"none of {held:,} documents of the index '{name}' was drawn (expected more --docs)"
             )
-        left_out = [key for key in index.settings if _FOREIGN.match(key)]
         excluded = {*left_out, *(key for key in index.settings if _OWN.match(key))}
         settings = {key: value for key, value in sorted(index.settings.items()) if key not in excluded}
         body = {"settings": settings | {"index.number_of_replicas": 0}, "mappings": index.mappings}
-        source = f"{documents:,} of {held:,} documents of {name}, from {facts.engine} {facts.version}"
-        for file_name, content in (
-            ("index.json", body),
-            ("track.json", _track(name, documents, queries, source)),
+        write_json(ready / "index.json", body)
+        source = f"{name}, from {facts.engine} {facts.version}"
+        files = [{"source-file": DOCUMENTS_FILE, "document-count": documents}]
+        return {
+            "description": f"{documents:,} of {held:,} documents of {source}",
+            "indices": [{"name": name, "body": "index.json"}],
+            "corpora": [{"name": name, "documents": files}],
+        }
+
+    write_track(folder, fill, searches)
+    return Captured(documents, held, tuple(left_out))
+
+
+def of_track(track: Track, where: Path) -> Part:
+    """Return the part of a track with the indices and documents of another; `where` is the folder of that.
+
+    Raises:
+        UsageError: If that has no plain indices.
+    """
+    if not track.indices:
+        raise UsageError(f"track '{track.name}' declares no indices, only data streams or templates")
+
+    def fill(ready: Path, _keys: Keys) -> Keys:
+        indices = []
+        for number, index in enumerate(track.indices):
+            names = {}
+            for engine in BUILT_IN_VERSIONS:
+                body = (engine == "opensearch" and index.opensearch) or index.body
+                names[engine] = (
+                    f"index-{number}-{engine}.json" if index.opensearch else f"index-{number}.json"
+                )
+                write_json(ready / names[engine], msgspec.to_builtins(body))
+            body_names = names if index.opensearch else names["elasticsearch"]
+            indices.append({"name": index.name, "body": body_names, "types": index.types})
+        for path in (
+            path for corpus in track.corpora for file in corpus.documents for path in _beside(file, where)
         ):
-            # JSON that Jinja2 does not interpret.
-            text = _TEMPLATE.sub("\\\\u007b", json.dumps(content, indent=2, ensure_ascii=False))
-            (ready / file_name).write_text(f"{text}\n", encoding="utf-8")
-        load_track(str(ready), {})
-        ready.rename(folder)
-    return Captured(documents, held, tuple(sorted(left_out)))
+            shutil.copy2(path, ready / path.name)
+        return {
+            "description": f"documents of track {track.name}",
+            "indices": indices,
+            "corpora": [msgspec.to_builtins(corpus) for corpus in track.corpora],
+            "generator": track.generator,
+        }
+
+    return fill
+
+
+def _beside(file: Documents, folder: Path) -> list[Path]:
+    return [path for path in (folder / name for name in names_of(file)) if path.is_file()][:1]
 
 
 def _described(client: SearchClient, name: str) -> _Index:
@@ -231,16 +332,16 @@ def _page(answer: object) -> _Page:
         ) from err
 
 
-def _track(name: str, documents: int, queries: Queries, description: str) -> dict[str, Any]:
-    files = [{"source-file": DOCUMENTS_FILE, "document-count": documents}]
-    counts = {"warmup-iterations": _WARM_UP, "iterations": _ITERATIONS}
-    return {
-        "version": 2,
-        "description": description,
-        "indices": [{"name": name, "body": "index.json"}],
-        "corpora": [{"name": name, "documents": files}],
-        "operations": [
-            {"name": query, "operation-type": "search", "body": body} for query, body in queries.items()
-        ],
-        "schedule": [{"operation": query, **counts} for query in queries],
-    }
+def named(queries: Queries) -> Part:
+    """Return the part of a track with searches of these names."""
+
+    def fill(_ready: Path, _keys: Keys) -> Keys:
+        counts = {"warmup-iterations": WARM_UP, "iterations": ITERATIONS}
+        return {
+            "operations": [
+                {"name": query, "operation-type": "search", "body": body} for query, body in queries.items()
+            ],
+            "schedule": [{"operation": query, **counts} for query in queries],
+        }
+
+    return fill
