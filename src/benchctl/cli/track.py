@@ -115,9 +115,10 @@ def new_command(
 ) -> None:
     """Create a track from an index or a log.
 
-    NAME is the new directory. A log is a search slow log in JSON, an export of OpenSearch's query insights, or plain lines with
-    timestamp and body. Nothing on the cluster is changed. Credentials of a URL are in BENCHCTL_SOURCE_USER
-    and _PASSWORD, in BENCHCTL_SOURCE_API_KEY or _BEARER, or for AWS in _ACCESS_KEY, _SECRET_KEY and _REGION.
+    NAME is the new directory. A log is a search slow log in JSON, an export of OpenSearch's query
+    insights, or plain lines with timestamp and body. Nothing on the cluster is changed. Credentials of a URL
+    are in BENCHCTL_SOURCE_USER and _PASSWORD, in BENCHCTL_SOURCE_API_KEY or _BEARER, or for AWS in
+    _ACCESS_KEY, _SECRET_KEY and _REGION.
     """
     folder = folder or (Path(origin[1]) if origin else Path())
     is_log = queries_file is not None and queries_file.is_file() and not holds_names(queries_file)
