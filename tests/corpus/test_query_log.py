@@ -28,7 +28,8 @@ def of_elasticsearch_8(query: Query, *, shards: Iterable[int] = (0,), of: int = 
             "log.level": "WARN",
             "elasticsearch.slowlog.message": f"[{index}][{shard}]",
             "elasticsearch.slowlog.search_type": "QUERY_THEN_FETCH",
-            "elasticsearch.slowlog.source": json.dumps(query.body),
+            # Escaped once more, as nodes do.
+            "elasticsearch.slowlog.source": json.dumps(json.dumps(query.body))[1:-1],
             "elasticsearch.slowlog.took_millis": round(query.took_ms or 0),
             "elasticsearch.slowlog.total_shards": of,
             "event.dataset": "elasticsearch.index_search_slowlog",

@@ -57,6 +57,7 @@ _ECS: Final = "elasticsearch.slowlog."
 _TOOK: Final = re.compile(r"(?P<number>[\d.]+)(?P<unit>nanos|micros|ms|s|m|h)")
 _UNITS_MS: Final = {"nanos": 1e-6, "micros": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4, "h": 3.6e6}
 _FETCH: Final = re.compile(r"slowlog\.fetch|i\.s\.s\.fetch")
+_ESCAPED: Final = re.compile(r'\s*\{\s*\\"')
 _OF_REQUESTS: Final = re.compile(r"search_request_slowlog")
 _SEARCH: Final = re.compile(r"search_?slowlog|search\.slowlog|i\.s\.s\.query")
 _SHARD: Final = re.compile(r"\[(?P<index>.+)\]\[(?P<shard>\d+)\]")
@@ -144,6 +145,9 @@ def _of_plain(line: Mapping[str, Any]) -> _Line:
 def _body(source: Any) -> dict[str, Any]:
     if isinstance(source, str):
         try:
+            if _ESCAPED.match(source):
+                # Slow logs are JSON in which this is a text that was escaped before.
+                source = msgspec.json.decode(f'"{source}"', type=str)
             source = msgspec.json.decode(source) if source.strip() else {}
         except msgspec.DecodeError as err:
             raise LeftOut("a search whose body is cut off") from err
