@@ -306,13 +306,11 @@ def _load_doubts(metric: Metric, task: Task, found: Mapping[str, ForkSummaries])
     if metric.kind.loop != "closed":
         return
     if task.throttled and not overloaded:
-        what = (
-            f"throttled to {target:g} requests/s"
-            if task.scheduler is None
-            else f"spaced by the track's own scheduler '{task.scheduler}'"
-        )
+        what = f"throttled to {target:g} requests/s" if target is not None else "sent at the times of a log"
+        if task.scheduler is not None:
+            what = f"spaced by the track's own scheduler '{task.scheduler}'"
         yield Caveat("offered-rate", f"{what}: this is the offered rate, compare its latency instead")
-    if task.mixed:
+    elif task.mixed:
         text = "its requests take turns with those of other tasks: compare its service time instead"
         yield Caveat("offered-rate", text)
 
