@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchctl.results.answers import Answer, Exchanged, change, sample_answers
+from benchctl.results.answers import Answer, Exchanged, change, difference, of_log, sample_answers
 
 PATH = "/big5/_search"
 
@@ -127,3 +127,30 @@ def test_the_first_page_is_that_of_the_check_before():
 )
 def test_the_first_difference_is_named(found: Answer, text: str):
     assert change(Answer(total=3, returned=2, ids="a"), found) == text
+
+
+HELD, OTHER = Answer(total=5, returned=3, top_hits="a"), Answer(total=6, returned=3, top_hits="a")
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        ((HELD, HELD), ""),
+        ((HELD, OTHER), "1 of 2 different requests, the first: total hits 5 against 6"),
+        ((OTHER, OTHER), "2 of 2 different requests, the first: total hits 5 against 6"),
+        (
+            (HELD, Answer(failed="no")),
+            "1 of 2 different requests, the first: does not fail against fails: no",
+        ),
+    ],
+)
+def test_different_requests_of_a_log_are_compared_one_by_one(found: tuple[Answer, ...], text: str):
+    assert difference(of_log([HELD, HELD]), of_log(list(found))) == text
+
+
+def test_what_fails_on_both_sides_is_no_difference_and_what_always_fails_is_a_failure():
+    half = of_log([HELD, Answer(failed="no")])
+    assert difference(half, of_log([HELD, Answer(unsupported="never")])) == ""
+    # Hits are those of the requests that had some.
+    assert (half.total, half.returned, len(half.parts)) == (5, 3, 2)
+    assert of_log([Answer(failed="no"), Answer(failed="nor")]).failed == "no"

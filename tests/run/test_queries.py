@@ -65,7 +65,7 @@ def test_its_challenges_send_the_log_as_asked(tmp_path: Path):
     challenge, _ = load_challenge(
         "replay", load_track(str(tmp_path / "made"), {"speed": 2, "seconds": 3})[0], {}
     )
-    assert [task.label for task in challenge.schedule] == ["match_all", "term:kind", WHOLE]
+    assert [task.label for task in challenge.schedule] == [WHOLE, "match_all", "term:kind"]
     for task in challenge.schedule:
         assert (task.schedule, task.log_speed, task.throttled) == ("logged", 2.0, True)
         assert task.mixed == (task.label != WHOLE)
@@ -73,13 +73,13 @@ def test_its_challenges_send_the_log_as_asked(tmp_path: Path):
         # A quarter of three seconds is not measured.
         assert (task.warmup_time_period, task.time_period) == (0.75, 2.25)
     # Without a length it is the whole log, at twice the speed in half the time.
-    fast = load_track(str(tmp_path / "made"), {"speed": 2})[0].challenges["replay"].schedule[0]
+    fast = load_track(str(tmp_path / "made"), {"speed": 2})[0].challenges["replay"].schedule[1]
     assert (fast.warmup_time_period, fast.time_period) == (0.875, 2.625)
     mix = track.challenges["mix"]
     assert [(task.warmup_iterations, task.iterations) for task in mix.schedule] == [
+        (None, 1),
         (56, 222),
         (444, 1778),
-        (None, 1),
     ]
     by_shape = track.challenges["by-shape"]
     # One shape alone takes more than nine tenths of the time.

@@ -150,3 +150,25 @@ def test_the_digest_follows_the_meaning_not_the_white_space(tmp_path: Path):
     assert load_track(str(tmp_path), {})[0].digest == original
     path.write_text(text.replace("2023-01-03", "2023-01-04"), encoding="utf-8")
     assert load_track(str(tmp_path), {})[0].digest != original
+
+
+def test_another_log_is_another_track_and_only_a_file_beside_it_is_one(tmp_path: Path):
+    entry = {"indices": [{"name": "i"}], "query-log": {"source-file": "q.json"}, "pollution": "q.json"}
+    (tmp_path / "track.json").write_text(json.dumps(entry), encoding="utf-8")
+    (tmp_path / "q.json").write_text('{"timestamp": 1, "body": {}}\n', encoding="utf-8")
+    first = load_track(str(tmp_path), {})[0]
+    assert [log.name for log in first.logs] == ["query-log", "pollution"]
+    (tmp_path / "q.json").write_text('{"timestamp": 2, "body": {}}\n', encoding="utf-8")
+    assert load_track(str(tmp_path), {})[0].digest != first.digest
+    for name in ("nothing.json", "../q.json", "q.json.zst"):
+        (tmp_path / "track.json").write_text(json.dumps({**entry, "query-log": {"source-file": name}}))
+        with pytest.raises(UsageError, match="query-log: the log of queries"):
+            load_track(str(tmp_path), {})
+
+
+def test_searches_of_a_log_need_one(tmp_path: Path):
+    operation = {"name": "all", "operation-type": "logged-search"}
+    entry = {"indices": [{"name": "i"}], "schedule": [{"operation": operation, "iterations": 5}]}
+    (tmp_path / "track.json").write_text(json.dumps(entry), encoding="utf-8")
+    with pytest.raises(UsageError, match="needs the key 'query-log' of the track"):
+        load_challenge("default", load_track(str(tmp_path), {})[0], {})

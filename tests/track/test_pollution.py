@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from benchctl.track.library import track_names
 from benchctl.track.load import load_challenge, load_track
-from benchctl.track.model import Challenge, Index, IndexBody, Template, Track
-from benchctl.track.operations.search import Search
+from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Template, Track
+from benchctl.track.operations.search import LoggedSearch, Search
 from benchctl.track.pollution import LEAST_ITERATIONS, MOST_REQUESTS, POLLUTED, pollution
 from foreign_tracks import BOOKS, SHOP, challenge_text, write_files
 
@@ -268,3 +268,18 @@ def test_nothing_of_a_track_is_read_as_a_template_or_as_a_value():
     names = ("{{ 1 }}", "${x}", "a{b", "{% if %}")
     track = track_of({name: {"type": "date"} for name in names}, {"query": {"term": {"k": "{{ k }}"}}})
     assert json.loads(challenge_text(check(track)))["name"] == POLLUTED
+
+
+def test_a_log_of_the_track_is_the_pollution_as_it_is():
+    file = Documents(source_file="q.json", document_count=30, source_format="queries")
+    logged = Track(name="t", operations={}, digest="", logs=(Corpus("pollution", (file,)),))
+    challenge = pollution(logged, 10)
+    (task,) = challenge.schedule
+    operation = challenge.operations[task.operation]
+    assert isinstance(operation, LoggedSearch)
+    assert (operation.log, operation.shape, task.iterations) == ("pollution", None, 30)
+    assert task.operation.startswith(f"{POLLUTED}:")
+    # However long it is.
+    endless = msgspec.structs.replace(file, document_count=10**9)
+    many = msgspec.structs.replace(logged, logs=(Corpus("pollution", (endless,)),))
+    assert pollution(many, 10).schedule[0].iterations == 5_000

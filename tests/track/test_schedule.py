@@ -72,3 +72,52 @@ def test_challenges_of_a_run_cannot_mean_different_operations_by_one_name(track:
     assert track.with_challenges(one, same).operations["force-merge"] == one.operations["force-merge"]
     with pytest.raises(UsageError, match="different operations 'force-merge'"):
         track.with_challenges(one, other)
+
+
+LOGGED = {
+    "operation": {"name": "a", "operation-type": "logged-search"},
+    "schedule": "logged",
+    "time-period": 5,
+}
+WHOLE = {"operation": {"name": "whole", "operation-type": "all-together"}, "iterations": 1}
+
+
+def problem(track: Track, *schedule: dict[str, Any]) -> str:
+    """What is wrong with a challenge of operations of its own; empty for nothing."""
+    challenge = read(track, *schedule)
+    operations = {**track.operations, **challenge.operations}
+    try:
+        check_challenge(challenge, operations, Document("c.json"))
+    except UsageError as err:
+        return err.message
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("tasks", "keys", "words"),
+    [
+        ([LOGGED, WHOLE], {"mix": True, "clients": 2}, ""),
+        ([LOGGED, {**WHOLE, "iterations": None, "schedule": "logged", "time-period": 5}], {"mix": True}, ""),
+        ([LOGGED], {}, "of all tasks of a parallel element with `mix`"),
+        (
+            [LOGGED, {**RANGE, "iterations": 5}],
+            {"mix": True},
+            "of all tasks of a parallel element with `mix`",
+        ),
+        ([{**LOGGED, "time-period": None}], {"mix": True}, "needs a time-period"),
+        ([{**LOGGED, "target-throughput": 5}], {"mix": True}, "has no rate"),
+        ([{**RANGE, "iterations": 5, "log-speed": 2}], {"mix": True}, "need a logged schedule"),
+        ([WHOLE], {}, "requires other tasks"),
+    ],
+)
+def test_a_log_is_sent_by_a_mix_and_nothing_else(
+    track: Track, tasks: list[dict[str, Any]], keys: dict[str, Any], words: str
+):
+    told = problem(track, parallel(*tasks, **keys))
+    assert (words in told) if words else told == ""
+
+
+def test_what_stands_for_all_of_a_mix_is_no_part_of_it(track: Track):
+    challenge = read(track, parallel({**RANGE, "iterations": 5}, WHOLE, mix=True, clients=3))
+    assert [(task.mixed, task.clients) for task in challenge.schedule] == [(True, 3), (False, 3)]
+    assert "requires other tasks" in problem(track, WHOLE)

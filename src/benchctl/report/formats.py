@@ -319,7 +319,9 @@ def _weight(row: Row) -> tuple[bool, float]:
     )
     ratios = (1 + (one.effect_percent or 0.0) / 100 for one in row.comparisons)
     size = max((abs(math.log(max(ratio, _NOTHING))) for ratio in ratios), default=0.0)
-    return row.metric == REDLINE.key or decided, size
+    # The row over all requests answers first, unless their rate was given.
+    whole = row.whole and not any(doubt.code == "offered-rate" for doubt in row.caveats)
+    return whole or row.metric == REDLINE.key or decided, math.inf if whole else size
 
 
 def _only_adjusted(one: Comparison) -> bool:

@@ -183,8 +183,12 @@ def rough_fork_s(plan: Plan, track: Track, spec: VariantSpec) -> float | None:
         for step in challenge.steps:
             tasks = [(task, operations[task.operation]) for task in (challenge.schedule[at] for at in step)]
             ending = [pair for pair in tasks if pair[0].completes and not _is_uncounted(*pair)]
-            seconds_of = [_task_s(*pair, documents) for pair in ending or tasks]
-            seconds += min(seconds_of) if ending else sum(seconds_of)
+            seconds_of = [(pair[0].planned_s is None, _task_s(*pair, documents)) for pair in ending or tasks]
+            # What has a period or a rate passes beside the rest, which shares the node.
+            paced = [task_s for asks, task_s in seconds_of if not asks]
+            busy_s = sum(task_s for asks, task_s in seconds_of if asks)
+            together_s = max([*paced, busy_s])
+            seconds += min(task_s for _, task_s in seconds_of) if ending else together_s
     if plan.redline is not None:
         search = plan.redline
         seconds += search.warm_up_s + _REDLINE_STEPS * (search.settle_s + search.step_s)

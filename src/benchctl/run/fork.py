@@ -274,7 +274,10 @@ class StepRunner:
             serving.check_alive(within_s=NODE_DEATH_S)
             raise BenchctlError(f"the node stopped answering in task {label}: {err.message}") from err
         left = iter(of_sent)
-        results = tuple(next(left) if job in sent else gathered(of_sent, job.position) for job in jobs)
+        results = tuple(
+            gathered(of_sent, job.position) if isinstance(job.operation, AllTogether) else next(left)
+            for job in jobs
+        )
         serving.glance()
         written = _spent(before, _write_clocks(serving, jobs, load))
         for job, result in zip(jobs, results, strict=True):

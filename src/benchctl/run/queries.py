@@ -85,7 +85,13 @@ def of_log(
         observer: is told how far it is.
         patterns: of indices whose searches to take; none means all.
         anonymizer: makes other words of values.
+
+    Raises:
+        UsageError: If the log has no searches.
+        BenchctlError: If it cannot be read.
     """
+    # Before documents are read for minutes.
+    next(read_log(log, patterns, lambda _read: None, Counter()))
 
     def fill(ready: Path, keys: Keys) -> Keys:
         known: dict[bytes, int] = {}  # digest of a shape -> its number
@@ -281,7 +287,7 @@ def _keys(keys: Keys, digest: Digest, size: int) -> Keys:
                 "default": True,
                 "description": "the log at its times",
                 "schedule": [
-                    {"parallel": {"mix": True, "clients": clients, "tasks": [*replay, {**whole, **logged}]}}
+                    {"parallel": {"mix": True, "clients": clients, "tasks": [{**whole, **logged}, *replay]}}
                 ],
             },
             {
@@ -292,7 +298,7 @@ def _keys(keys: Keys, digest: Digest, size: int) -> Keys:
                         "parallel": {
                             "mix": True,
                             "clients": single,
-                            "tasks": [*mix, {**whole, "iterations": 1}],
+                            "tasks": [{**whole, "iterations": 1}, *mix],
                         }
                     }
                 ],

@@ -364,6 +364,7 @@ def _row(
         task=place[1],
         label=task.label,
         operation=task.operation,
+        whole=challenge.is_whole(place[1]),
         metric=metric.key,
         unit=metric.unit,
         higher_is_better=metric.higher_is_better,

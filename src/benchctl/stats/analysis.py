@@ -295,6 +295,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     comparisons: tuple[Comparison, ...]
     caveats: tuple[Caveat, ...] = ()
     swept: bool = False
+    whole: bool = False  # whether its requests are all of its parallel element's
     # `build` where index builds are what has the values, not forks: of a challenge of their own, which
     # stands behind all others.
     level: Literal["task", "build"] = "task"

@@ -262,6 +262,11 @@ class Challenge(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename=
 
         return tuple(tuple(places) for _, places in groupby(range(len(self.schedule)), element))
 
+    def is_whole(self, place: int) -> bool:
+        """Return whether the task at a position stands for all others of its element, which are a mix."""
+        step = next(step for step in self.steps if place in step)
+        return not self.schedule[place].mixed and any(self.schedule[other].mixed for other in step)
+
     def enders(self, place: int) -> tuple[Task, ...]:
         """Return the other tasks of a parallel element whose end is that of the task at a position, too."""
         step = next(step for step in self.steps if place in step)
