@@ -135,7 +135,7 @@ def test_numbers_dates_in_milliseconds_and_addresses():
                 "bool": {
                     "filter": [
                         {"term": {"customer": 12345}},
-                        {"range": {"price": {"gte": 10, "lt": 100}}},
+                        {"range": {"price": {"gte": 10, "lt": 100.5}}},
                         {"range": {"at": {"gte": 1_700_000_000_000, "lt": 1_700_000_060_000}}},
                         {"term": {"ip": "192.168.1.7"}},
                         {"range": {"seen": {"gte": "now-1h/h"}}},
@@ -147,7 +147,7 @@ def test_numbers_dates_in_milliseconds_and_addresses():
     )["query"]["bool"]["filter"]
     assert len(str(hidden[0]["term"]["customer"])) == 5
     assert hidden[0]["term"]["customer"] != 12345
-    assert hidden[1]["range"]["price"] == {"gte": 10, "lt": 100}
+    assert hidden[1]["range"]["price"] == {"gte": 10, "lt": 100.5}
     moved = hidden[2]["range"]["at"]
     assert moved["lt"] - moved["gte"] == 60_000
     assert moved["gte"] == 1_700_000_000_000 + own.shift_ms

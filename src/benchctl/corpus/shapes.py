@@ -195,7 +195,8 @@ class Anonymizer:
                 if isinstance(value, int)
                 else float(self._number(round(value * 100))) / 100
             )
-        return value + self.shift_ms if value in _MILLIS else value
+        # A range is looked through for a fraction, one number after the other.
+        return value + self.shift_ms if isinstance(value, int) and value in _MILLIS else value
 
     def _text(self, text: str) -> str:
         if _NOW.fullmatch(text):
