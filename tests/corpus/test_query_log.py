@@ -208,3 +208,49 @@ def test_samples_that_nodes_have_written_are_read(sample: Path):
     assert kinds[:4] == ["term", "range", "match_all", "bool"]
     assert all(one.indices == ("things",) and one.at_ms > AT // 2 for one in found)
     assert any("point in time" in kind for kind in left_out)
+
+
+@pytest.mark.parametrize(
+    ("line", "at_ms"),
+    [
+        ({"timestamp": 1_780_000_000}, AT),
+        ({"timestamp": "1780000000"}, AT),
+        ({"timestamp": AT}, AT),
+        ({"timestamp": 1500}, 1500),
+        ({"timestamp": AT * 1000}, None),
+        ({"timestamp": 10**25}, None),
+    ],
+)
+def test_times_are_milliseconds_or_seconds(line: dict[str, Any], at_ms: int | None):
+    if at_ms is None:
+        with pytest.raises(LeftOut, match="not in milliseconds"):
+            read_line({"body": {}, **line})
+    else:
+        assert read_line({"body": {}, **line}).query.at_ms == at_ms
+
+
+@pytest.mark.parametrize("took", [-1, 1e300, float("inf"), float("nan"), None])
+def test_a_time_that_is_none_is_unknown(took: float | None):
+    assert read_line({"timestamp": AT, "body": {}, "took_ms": took}).query.took_ms is None
+
+
+def test_odd_lines_are_searches_or_counted(tmp_path: Path):
+    deep = '{"timestamp": 1, "body": ' + '{"a":' * 5_000 + "1" + "}" * 5_000 + "}"
+    lines = [
+        {"timestamp": 1, "path": "/_all/_search", "body": {}},
+        {"timestamp": 2, "path": "/a/_search/", "body": {}},
+        {"timestamp": 3, "index": [1, "b"], "body": {}},
+        {"timestamp": 4, "path": "/a/_MSearch", "body": {}},
+        {"timestamp": 5, "body": {}, "took_ms": "soon"},
+        deep,
+    ]
+    found, left_out = read(write(tmp_path / "log.json", lines))
+    assert [query.indices for query in found] == [("_all",), ("a",), ("1", "b")]
+    assert sum(left_out.values()) == 3
+    assert left_out["a request to /_MSearch"] == 1
+
+
+def test_an_export_that_is_cut_short_is_refused(tmp_path: Path):
+    (tmp_path / "top.json").write_text('{"top_queries": [{"source": {}', encoding="utf-8")
+    with pytest.raises(UsageError, match="not one JSON object"):
+        read(tmp_path / "top.json")

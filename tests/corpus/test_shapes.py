@@ -154,3 +154,50 @@ def test_numbers_dates_in_milliseconds_and_addresses():
     assert re.fullmatch(r"10(\.\d+){3}", hidden[3]["term"]["ip"])
     assert hidden[4]["range"]["seen"]["gte"] == "now-1h/h"
     assert re.fullmatch(r"w[0-9a-f]{8} AND NOT \d\d\*", hidden[5]["query_string"]["query"])
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        {"_source": {"includes": ["user.name"], "excludes": ["blob"]}, "sort": ["_score", {"at": "desc"}]},
+        {"aggs": {"by": {"terms": {"field": "kind", "size": 5, "shard_min_doc_count": 0}}}},
+        {"aggs": {"c": {"composite": {"sources": [{"d": {"terms": {"field": "kind", "order": "asc"}}}]}}}},
+        {"aggs": {"r": {"bucket_script": {"buckets_path": {"a": "b>c"}, "script": "params.a / 2"}}}},
+        {"sort": [{"at": {"order": "asc", "missing": "_last", "unmapped_type": "date"}}]},
+        {"suggest": {"s": {"term": {"field": "title", "max_edits": 2, "suggest_mode": "always"}}}},
+    ],
+)
+def test_what_is_done_stays_as_it_is(search: dict[str, Any]):
+    assert Anonymizer().body(search) == search
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"term": {"field": "SECRET"}},
+        {"term": {"type": "SECRET"}},
+        {"terms": {"distance": ["SECRET"]}},
+        {"script_score": {"script": {"source": "1", "params": {"type": "SECRET", "size": "SECRET"}}}},
+        {"percolate": {"field": "q", "document": {"type": "SECRET", "source": ["SECRET"]}}},
+        {"more_like_this": {"fields": ["a"], "like": [{"doc": {"type": "SECRET"}}, "SECRET"]}},
+        {"sparse_vector": {"field": "v", "query_vector": {"SECRET": 1.5}}},
+        {"nested": {"path": "p", "query": {"match_phrase": {"p.x": {"query": "a SECRET b"}}}}},
+        {"function_score": {"query": {"prefix": {"x": "SECRET"}}, "boost_mode": "sum"}},
+        {"range": {"at": {"gte": "2026-11-30 SECRET"}}},
+    ],
+)
+def test_no_value_is_kept_for_what_its_key_is_called(query: dict[str, Any]):
+    hidden = json.dumps(Anonymizer().body({"query": query, "aggs": {"f": {"filter": query}}}))
+    assert "SECRET" not in hidden
+
+
+def test_bounds_that_are_texts_keep_their_distance_and_date_math_stays():
+    own = Anonymizer()
+    bounds = {"gte": "1700000000000", "lte": "1700003600000", "gt": "now-1d/d+3h", "lt": "2023-01-05||+1M/d"}
+    hidden = own.body({"query": {"range": {"at": bounds}}})["query"]["range"]["at"]
+    assert int(hidden["lte"]) - int(hidden["gte"]) == 3_600_000
+    assert hidden["gt"] == bounds["gt"]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d\|\|\+1M/d", hidden["lt"])
+    assert hidden["lt"] != bounds["lt"]
+    assert own.body({"query": {"term": {"n": 1e307}}}) == {"query": {"term": {"n": 1e307}}}
+    assert own.body({"query": {"term": {"n": "9" * 5_000}}})["query"]["term"]["n"].startswith("w")

@@ -203,6 +203,8 @@ def _show_log(digest: Digest, track: Track, anonymizer: Anonymizer | None) -> No
             else f"{len(digest.indices)} indices"
         )
         say(f"searches of {names} are sent to {track.indices[0].name}")
+    if not digest.timed:
+        note("not every search has its time: shapes are in the order of their number")
     for kind, count in digest.left_out.most_common():
         note(f"left out: {count:,} x {kind}")
     if anonymizer is not None:

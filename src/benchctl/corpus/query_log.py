@@ -1,5 +1,6 @@
 """Logs of searches as engines write them: slow logs in JSON, exports of query insights, and plain lines."""
 
+import codecs
 import hashlib
 import re
 from collections import Counter
@@ -17,6 +18,9 @@ from benchctl.corpus.indexed import unpacked
 from benchctl.errors import UsageError
 
 _MOST_LINE_BYTES = 1 << 26
+_MOST_TOOK_MS = 10**9
+_MOST_MS = 7 * 10**12  # the year 2191
+_SECONDS = 10**9, 10**11  # numbers that are seconds since 1970: as milliseconds, they are days in it
 _MOST_EXPORT_BYTES = 1 << 29
 # Shards of one search log it at nearly the same time.
 _TOGETHER_MS = 10_000
@@ -48,6 +52,9 @@ class _Line(NamedTuple):
     key: bytes = b""  # equal for the lines of one search
 
 
+TOO_DEEP: Final = "a search that is nested too deeply"
+
+
 class LeftOut(Exception):  # noqa: N818 - what happens to a line, not a mistake
     """A line that is no search to be sent again; the text tells what it is."""
 
@@ -61,7 +68,7 @@ _ESCAPED: Final = re.compile(r'\s*\{\s*\\"')
 _OF_REQUESTS: Final = re.compile(r"search_request_slowlog")
 _SEARCH: Final = re.compile(r"search_?slowlog|search\.slowlog|i\.s\.s\.query")
 _SHARD: Final = re.compile(r"\[(?P<index>.+)\]\[(?P<shard>\d+)\]")
-_SENT_ELSEWHERE: Final = re.compile(r"/_(?!search(\?|$))")
+_SENT_ELSEWHERE: Final = re.compile(r"/_(?!all/|search/?$)", re.IGNORECASE)
 _OWN_PARAMS: Final = frozenset({"pretty", "human", "error_trace", "filter_path", "scroll"})
 
 
@@ -118,28 +125,36 @@ def _of_insights(line: Mapping[str, Any]) -> _Line:
     latency = line.get("latency") or (line.get("measurements") or {}).get("latency")
     while isinstance(latency, Mapping):
         latency = latency.get("number", latency.get("value"))
-    indices = tuple(str(name) for name in line.get("indices") or ())
+    indices = _names(line.get("indices"))
     at_ms = _moment_ms(line.get("timestamp"))
-    took_ms = None if latency is None else float(latency)
-    return _Line(Query(at_ms, indices, "", _body(line["source"]), took_ms))
+    return _Line(Query(at_ms, indices, "", _body(line["source"]), _took_ms(latency)))
 
 
 def _of_plain(line: Mapping[str, Any]) -> _Line:
     path, _, params = str(line.get("path") or "").partition("?")
     if _SENT_ELSEWHERE.search(path):
         # The last: names of documents and indices may be anything.
-        raise LeftOut(f"a request to {re.findall(r'/_[a-z_/]+', path)[-1]}")
+        raise LeftOut(f"a request to {re.findall(r'/_[A-Za-z_/]+', path)[-1].rstrip('/')}")
     named = line.get("index") or path.partition("/_search")[0].strip("/")
     given = dict(parse_qsl(params or str(line.get("params") or ""), keep_blank_values=True))
     if "scroll" in given:
         raise LeftOut("the first page of a scroll")
     kept = {name: value for name, value in given.items() if name not in _OWN_PARAMS}
-    indices = tuple(named.split(",")) if isinstance(named, str) and named else tuple(named or ())
+    indices = _names(named)
     took = line.get("took_ms", line.get("took"))
     at_ms = _moment_ms(line.get("timestamp", line.get("@timestamp")))
-    return _Line(
-        Query(at_ms, indices, urlencode(kept), _body(line["body"]), None if took is None else float(took))
-    )
+    return _Line(Query(at_ms, indices, urlencode(kept), _body(line["body"]), _took_ms(took)))
+
+
+def _names(named: Any) -> tuple[str, ...]:
+    parts = named.split(",") if isinstance(named, str) else named if isinstance(named, list) else []
+    return tuple(str(name) for name in parts if name)
+
+
+def _took_ms(value: Any) -> float | None:
+    """Return a time that is one: of the engine, or None."""
+    took_ms = -1.0 if value is None else float(value)
+    return took_ms if 0 <= took_ms < _MOST_TOOK_MS else None
 
 
 def _body(source: Any) -> dict[str, Any]:
@@ -160,7 +175,10 @@ def _moment_ms(value: Any) -> int:
     """Return milliseconds since 1970, of such a number or of a date."""
     try:
         if isinstance(value, int | float) or str(value).isdigit():
-            return int(value)
+            number = int(float(value))
+            if number > _MOST_MS:
+                raise LeftOut("a search whose time is not in milliseconds or seconds")
+            return number * 1000 if _SECONDS[0] <= number < _SECONDS[1] else number
         moment = datetime.fromisoformat(str(value))
     except (ValueError, OverflowError) as err:
         raise LeftOut("a search without a time") from err
@@ -214,7 +232,7 @@ class _Joined:
     def _late(self, now_ms: int) -> Iterator[Query]:
         for key, waiting in list(self._open.items()):
             kept = [one for one in waiting if abs(now_ms - one[1].at_ms) <= _TOGETHER_MS]
-            yield from (query for shards, query in waiting if (shards, query) not in kept)
+            yield from (query for _, query in waiting if abs(now_ms - query.at_ms) > _TOGETHER_MS)
             if kept:
                 self._open[key] = kept
             else:
@@ -249,8 +267,10 @@ def read_log(
                 yield query
         except LeftOut as err:
             left_out[str(err)] += 1
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, AttributeError, OverflowError):
             left_out["a search with a value of the wrong type"] += 1
+        except RecursionError:
+            left_out[TOO_DEEP] += 1
     if not found:
         kinds = ", ".join(f"{count:,} x {kind}" for kind, count in left_out.most_common(3)) or "it is empty"
         raise UsageError(f"{path} has no searches: {kinds}", hint=_HINT)
@@ -275,7 +295,7 @@ def _object(line: bytes | Mapping[str, Any]) -> Mapping[str, Any]:
 def _lines(path: Path, progress: Callable[[int], None]) -> Iterator[bytes | Mapping[str, Any]]:
     """Yield the lines of a file, or the entries of an export, which is one object."""
     chunks = unpacked(path)
-    head = next(chunks, b"")
+    head = next(chunks, b"").removeprefix(codecs.BOM_UTF8)
     if EXPORT.match(head):
         yield from _exported(path, chain((head,), chunks))
         return
@@ -300,5 +320,8 @@ def _exported(path: Path, chunks: Iterable[bytes]) -> Iterator[Mapping[str, Any]
                 f"{path}: an export in one object of more than {_MOST_EXPORT_BYTES:,} bytes",
                 hint="write its entries as lines, one a search",
             )
-    entries = _object(bytes(content)).get("top_queries")
+    try:
+        entries = _object(bytes(content)).get("top_queries")
+    except LeftOut as err:
+        raise UsageError(f"{path}: the export is not one JSON object", hint=_HINT) from err
     yield from (one for one in entries if isinstance(one, dict)) if isinstance(entries, list) else ()

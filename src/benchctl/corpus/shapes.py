@@ -23,26 +23,35 @@ _OTHERS: Final = frozenset(
      "more_like_this", "script_score", "function_score", "nested", "has_child", "has_parent"}
 )  # fmt: skip
 _AGGREGATIONS: Final = ("aggs", "aggregations")
+_NAMED: Final = (*_AGGREGATIONS, "suggest")
+_OF_NAMED: Final = "what has a name"
+# Within what has a name, queries begin here.
+_FILTERS: Final = frozenset({"filter", "filters", "post_filter"})
+# All of these is the user's own.
+_FOREIGN: Final = frozenset({"params", "document", "documents", "doc", "contexts", "context", "ext", "meta"})
+_WEIGHTED: Final = frozenset({"tokens", "query_tokens", "query_vector"})
 # Keys that say what is done, where they have a scalar or a list of some: the rest are values.
 _KEPT: Final = frozenset(
-    {"_source", "adjust_pure_negative", "analyze_wildcard", "analyzer",
-     "auto_generate_synonyms_phrase_query", "boost", "boost_mode", "buckets_path", "calendar_interval",
-     "case_insensitive", "collect_mode", "combine_script", "default_field", "default_operator",
-     "distance_type", "docvalue_fields", "enable_position_increments", "escape", "execution_hint",
-     "explain", "field", "fields", "fixed_interval", "flags", "format", "fuzziness", "fuzzy_max_expansions",
-     "fuzzy_prefix_length", "fuzzy_transpositions", "gap_policy", "ignore_unmapped", "include_lower",
-     "include_unmapped", "include_upper", "init_script", "interval", "k", "keyed", "lang", "lenient",
-     "map_script", "max_determinized_states", "max_expansions", "min_doc_count", "minimum_interval",
-     "minimum_should_match", "mode", "modifier", "num_candidates", "offset", "operator", "order", "path",
-     "percents", "phrase_slop", "precision", "prefix_length", "profile", "reduce_script", "relation",
-     "rewrite", "scale", "score_mode", "script", "seq_no_primary_term", "shard_size",
-     "show_term_doc_count_error", "size", "slop", "sort", "source", "stored_fields", "terminate_after",
-     "tie_breaker", "time_zone", "timeout", "track_scores", "track_total_hits", "transpositions", "type",
-     "unit", "unmapped_type", "validation_method", "value_type", "version", "window_size",
-     "zero_terms_query"}
+    {"_index", "_source", "adjust_pure_negative", "analyze_wildcard", "analyzer",
+     "auto_generate_synonyms_phrase_query", "boost", "boost_mode", "boundary_scanner", "buckets_path",
+     "calendar_interval", "case_insensitive", "collect_mode", "combine_script", "default_field",
+     "default_operator", "distance_type", "docvalue_fields", "enable_position_increments", "encoder",
+     "escape", "excludes", "execution_hint", "explain", "field", "fields", "fixed_interval", "flags",
+     "format", "fragmenter", "fuzziness", "fuzzy_max_expansions", "fuzzy_prefix_length",
+     "fuzzy_transpositions", "gap_policy", "ignore_unmapped", "include_lower", "include_unmapped",
+     "include_upper", "includes", "index", "init_script", "interval", "k", "keyed", "lang", "lenient",
+     "map_script", "max_determinized_states", "max_edits", "max_expansions", "max_gaps", "method",
+     "min_doc_count", "minimum_interval", "minimum_should_match", "minimum_should_match_field",
+     "missing_order", "mode", "model_id", "modifier", "num_candidates", "numeric_type", "offset",
+     "operator", "order", "path", "percents", "phrase_slop", "pivot", "precision", "prefix_length",
+     "profile", "reduce_script", "relation", "rewrite", "scale", "score_mode", "script",
+     "seq_no_primary_term", "shard_min_doc_count", "shard_size", "show_term_doc_count_error", "size",
+     "slop", "sort", "source", "stored_fields", "suggest_mode", "terminate_after", "tie_breaker",
+     "time_zone", "timeout", "track_scores", "track_total_hits", "transpositions", "type", "unit",
+     "unmapped_type", "validation_method", "value_type", "version", "window_size", "zero_terms_query"}
 )  # fmt: skip
 _BESIDE_FIELDS: Final = frozenset({"boost", "distance", "distance_type", "validation_method"})
-_ORDERS: Final = ("asc", "desc")
+_ORDERS: Final = ("asc", "desc", "_first", "_last")
 _VALUE: Final = "?"
 _LONGEST: Final = 60
 
@@ -60,26 +69,44 @@ def changed(part: Any, change: Change, inside: str = "", *, by_field: bool = Fal
         by_field: whether the keys of this part are names: of fields, or of aggregations.
     """
     if isinstance(part, Mapping):
+        lone = len(part) == 1
         return {
-            key: _changed_at(key, value, change, inside, by_field=by_field) for key, value in part.items()
+            key: _changed_at(key, value, change, inside, by_field=by_field, lone=lone)
+            for key, value in part.items()
         }
     if isinstance(part, list):
         return [changed(item, change, inside) for item in part]
     return part if part in _ORDERS else change(part, inside)
 
 
-def _changed_at(key: str, value: Any, change: Change, inside: str, *, by_field: bool) -> Any:
-    listed = value if isinstance(value, list) else [value]
-    plain = not any(isinstance(item, Mapping | list) for item in listed)
-    if by_field:
-        return value if plain and key in _BESIDE_FIELDS else changed(value, change, inside)
-    if key in _KEPT and plain:
+def _changed_at(key: str, value: Any, change: Change, inside: str, *, by_field: bool, lone: bool) -> Any:
+    plain = not isinstance(value, Mapping | list)
+    if by_field and plain and key in _BESIDE_FIELDS and not lone:
         return value
-    if key in _AGGREGATIONS:
-        return changed(value, change, by_field=True)
-    # An aggregation of the same name says its field, and so do sources of a composite.
-    names = key in _OF_FIELDS and isinstance(value, Mapping) and "field" not in value
-    return changed(value, change, key if key in _OF_FIELDS or key in _OTHERS else inside, by_field=names)
+    if by_field or inside in _FOREIGN:
+        return changed(value, change, inside)
+    if key == "buckets_path" or (plain and key in _KEPT):
+        return value
+    if isinstance(value, list) and key in _KEPT:
+        return [changed(item, change, inside) if isinstance(item, Mapping | list) else item for item in value]
+    if key in _WEIGHTED and isinstance(value, Mapping):
+        return change(value, key)
+    return changed(
+        value, change, _now_inside(key, inside), by_field=key in _NAMED or _is_of_fields(key, inside)
+    )
+
+
+def _is_of_fields(key: str, inside: str) -> bool:
+    """Return whether it is a query by fields: an aggregation of its name says its field by a key."""
+    return key in _OF_FIELDS and inside != _OF_NAMED
+
+
+def _now_inside(key: str, inside: str) -> str:
+    if key in _NAMED:
+        return _OF_NAMED
+    if inside == _OF_NAMED:
+        return "" if key in _FILTERS else key if key in _FOREIGN else inside
+    return key if key in _OF_FIELDS or key in _OTHERS or key in _FOREIGN else inside
 
 
 def shape(body: Mapping[str, Any]) -> bytes:
@@ -148,11 +175,13 @@ _EQUAL: Final = (_OF_FIELDS | {"ids", "multi_match", "query_string", "simple_que
 }  # fmt: skip
 _OPERATORS: Final = frozenset({"AND", "OR", "NOT", "TO"})
 _DATE: Final = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d:?\d\d)?)?"
-_ROUNDED: Final = r"(?:[-+]\d+[yMwdhHms])*(?:/[yMwdhHms])?"
+_ROUNDED: Final = r"(?:[-+]\d+[yMwdhHms]|/[yMwdhHms])*"
 _NOW = re.compile(f"now{_ROUNDED}")
 _DATE_MATH = re.compile(rf"(?P<date>{_DATE})(?P<math>\|\|{_ROUNDED})")
 _PART = re.compile(rf"(?P<date>{_DATE})|\w+")
 _MILLIS = range(10**11, 7 * 10**12)  # 1973 to 2191
+_MOST_DIGITS = 18
+_MOST_HIDDEN = 10**_MOST_DIGITS
 _DAY_MS = 86_400_000
 _MOST_DAYS = 3650
 _IPV6, _LOCAL = 6, b"\xfd"
@@ -172,8 +201,9 @@ class Anonymizer:
     )  # fmt: skip
     """Text on what an anonymized search still shows."""
     LOSES: Final = (
-        "prefixes, wildcards and fuzzy words match other documents than they did, regular expressions may be "
-        "invalid, and different short numbers may become the same"
+        "prefixes, wildcards, fuzzy words, geohashes and dates in other forms than ISO 8601 or milliseconds "
+        "match other documents than they did, regular expressions may be invalid, and different short "
+        "numbers may become the same"
     )
 
     def __init__(self) -> None:
@@ -187,9 +217,11 @@ class Anonymizer:
     def _value(self, value: Any, inside: str) -> Any:
         if isinstance(value, str):
             return self._text(value)
+        if isinstance(value, Mapping):
+            return {self._text(key): weight for key, weight in value.items()}
         if isinstance(value, bool) or not isinstance(value, int | float):
             return value
-        if inside in _EQUAL:
+        if inside in _EQUAL and abs(value) < _MOST_HIDDEN:
             return (
                 self._number(value)
                 if isinstance(value, int)
@@ -223,8 +255,9 @@ class Anonymizer:
                 moved = datetime.fromisoformat(text) + timedelta(milliseconds=self.shift_ms)
                 # Whole days: all but the date stays as it is written.
                 return f"{moved:%Y-%m-%d}{text[10:]}"
-        if text.isascii() and text.isdecimal():
-            return str(self._number(int(text)))
+        if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS:
+            number = int(text)
+            return str(number + self.shift_ms if number in _MILLIS else self._number(number))
         # Analyzed text is lower case: so is this, whatever the word was.
         return f"w{self._digest(text.lower()).hex()[:8]}"
 

@@ -1,5 +1,6 @@
 """Makes new tracks: of a live cluster's index or another track, with given searches or those of a log."""
 
+import codecs
 import json
 import re
 import shutil
@@ -159,11 +160,13 @@ def holds_names(path: Path) -> bool:
     """
     if path.suffix not in _NAMED_SUFFIXES:
         return False
-    head = next(unpacked(path), b"")
+    head = next(unpacked(path), b"").removeprefix(codecs.BOM_UTF8)
     try:
         first = msgspec.json.decode(head.partition(b"\n")[0])
-    except msgspec.DecodeError:
-        return EXPORT.match(head) is None
+    except (msgspec.DecodeError, RecursionError):
+        # Names may come on lines of their own; of YAML, JSON is one form.
+        is_object = path.suffix != ".json" or head.lstrip().startswith(b"{")
+        return is_object and EXPORT.match(head) is None
     return not (isinstance(first, dict) and _OF_LINES & first.keys())
 
 

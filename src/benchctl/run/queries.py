@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchctl.corpus.indexed import SUFFIXES
-from benchctl.corpus.query_log import Query, read_log
+from benchctl.corpus.query_log import TOO_DEEP, Query, read_log
 from benchctl.corpus.shapes import Anonymizer, described, shape
 from benchctl.errors import UsageError
 from benchctl.run.bench import Observer
@@ -35,6 +35,7 @@ _WINDOW_S: Final = 120
 _LEAST_S: Final = 1.0
 _MOST_WARMUP_S: Final = 30.0
 _REQUESTS: Final = 2000  # of a mix
+_MOST_ITEMS, _MOST_CHARACTERS = 5, 200  # of an example
 # Clients of a replay: so many times as many as the log had searches at a time.
 _TIMES_AT_A_TIME, _LEAST_CLIENTS, _MOST_CLIENTS = 4, 8, 64
 _KEPT_PARAMS: Final = frozenset(
@@ -110,9 +111,13 @@ def of_log(
                 if target is None:
                     digest.left_out["a search of indices that are not in the track"] += 1
                     continue
+                try:
+                    number = _number(query, known, shapes, anonymizer)
+                    line = _line(query, target, anonymizer, dropped)
+                except RecursionError:
+                    digest.left_out[TOO_DEEP] += 1
+                    continue
                 digest.indices.update(query.indices)
-                number = _number(query, known, shapes, anonymizer)
-                line = _line(query, target, anonymizer, dropped)
                 ends.append(ends[-1] + sink.write(line))
                 times.append(query.at_ms + (anonymizer.shift_ms if anonymizer else 0))
                 tooks.append(-1 if query.took_ms is None else query.took_ms)
@@ -151,9 +156,18 @@ def _number(query: Query, known: dict[bytes, int], shapes: list[Shape], anonymiz
         if len(shapes) > _MOST_KNOWN:
             return _MOST_KNOWN
         number = known[key] = len(shapes)
-        example = anonymizer.body(query.body) if anonymizer else query.body
+        example = _cut(anonymizer.body(query.body) if anonymizer else query.body)
         shapes.append(Shape(described(query.body) if number < _MOST_KNOWN else OTHERS, example))
     return number
+
+
+def _cut(example: Any) -> Any:
+    """Return an example of a shape for readers, of which long lists and texts are only the beginning."""
+    if isinstance(example, dict):
+        return {key: _cut(value) for key, value in example.items()}
+    if isinstance(example, list):
+        return [_cut(item) for item in example[:_MOST_ITEMS]]
+    return example[:_MOST_CHARACTERS] if isinstance(example, str) else example
 
 
 def _line(query: Query, target: str, anonymizer: Anonymizer | None, dropped: set[str]) -> bytes:
@@ -243,12 +257,14 @@ def _keys(keys: Keys, digest: Digest, size: int) -> Keys:
         }
         for one in digest.shapes
     ]
-    seconds = f"(seconds | default({round(digest.window_s, 3)} / (speed | default(1))))"
+    speed = "(speed | default(1) | between(0.001, 1000))"
+    seconds = f"(seconds | default({round(digest.window_s, 3)} / {speed}) | between(0.1, 1000000, 'seconds'))"
     warmup_s = f"(warmup | default([{_MOST_WARMUP_S}, {seconds} / 4] | min))"
+    one_client = "(clients | default(1) | between(1, 4096))"
     logged = {
         "schedule": "logged",
         "log-start": fill_in(f"start | default({digest.start_s})"),
-        "log-speed": fill_in("speed | default(1)"),
+        "log-speed": fill_in(speed),
         "warmup-time-period": fill_in(warmup_s),
         "time-period": fill_in(f"{seconds} - {warmup_s}"),
     }
@@ -261,7 +277,7 @@ def _keys(keys: Keys, digest: Digest, size: int) -> Keys:
 
     def often(one: Shape, requests: str) -> str:
         part = round(one.count / digest.searches, 6)
-        return fill_in(f"[1, ({part} * {requests} / (clients | default(1))) | round | int] | max")
+        return fill_in(f"[1, ({part} * {requests} / {one_client}) | round | int] | max")
 
     replay = [{"operation": one.name, **logged} for one in digest.shapes]
     mix = [
@@ -272,7 +288,7 @@ def _keys(keys: Keys, digest: Digest, size: int) -> Keys:
         }
         for one in digest.shapes
     ]
-    clients, single = fill_in(f"clients | default({digest.clients})"), fill_in("clients | default(1)")
+    clients, single = fill_in(f"clients | default({digest.clients})"), fill_in(one_client)
     return {
         "description": f"{keys['description']}; a log of {digest.searches:,} searches",
         QUERY_LOG: {

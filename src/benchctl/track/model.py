@@ -175,7 +175,9 @@ class Task(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     target_interval: _Positive | None = None
     # How arrivals are spaced when there is a target; `logged` takes them from the track's log of queries.
     schedule: ScheduleName = "deterministic"
-    log_start: _Seconds = 0.0  # of a logged schedule: seconds of the log that are left out before
+    log_start: Annotated[float, msgspec.Meta(ge=0)] = (
+        0.0  # of a logged schedule: seconds of the log that are left out before
+    )
     log_speed: _Positive = 1.0  # how many times as fast as they came they are sent
     ramp_up_time_period: _Seconds | None = None  # seconds over which the clients start one after the other
     # `non-fatal` lets the task go on after failed requests whatever the run's policy is.
