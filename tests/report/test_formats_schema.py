@@ -17,7 +17,7 @@ from reference_pages import reference
 # Of the form of each version.
 DIGESTS: dict[str, str] = {
     "analysis": "933be2604689b36c",
-    "run": "426e6ec46b705767",
+    "run": "e888f7163a1dd2da",
     "message": "78b93a28d6f03ab9",
     "config": "b1d5ad76102482e0",
 }
