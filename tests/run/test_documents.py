@@ -18,13 +18,13 @@ from benchctl.run.documents import (
     FileOptions,
     bring_vectors,
     check_files,
+    data_set_files,
     expected_corpus,
     find_corpus,
     is_generated,
     needs_documents,
     parcels,
     sources,
-    vector_files,
 )
 from benchctl.track.model import Challenge, Corpus, Documents, Index, IndexBody, Task, Track
 from benchctl.track.operations.catalogue import decode_operation
@@ -233,7 +233,7 @@ def test_vectors_that_a_task_names_are_brought_into_the_home(
     assert not list(home.corpora.glob("*/*"))
     bring_vectors(plan, of, (tmp_path,), home, Observer())
     assert [path.read_bytes() for path in home.corpora.glob("*/*.hdf5")] == [b"sift"]
-    assert vector_files(plan, of, home)["sift", "hdf5"] == home.corpora / "sift" / "sift.hdf5"
+    assert data_set_files(plan, of, home)["sift", "hdf5"] == home.corpora / "sift" / "sift.hdf5"
 
 
 @pytest.mark.parametrize(("name", "said"), [("empty", "holds no documents"), ("x" * 300, "no such file")])

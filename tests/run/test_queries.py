@@ -122,7 +122,7 @@ def test_like_names_are_told_apart(tmp_path: Path):
 
 
 def test_what_looks_like_a_template_stays_what_it_is(tmp_path: Path):
-    body = {"query": {"match": {"message": "{{ a }} {% b ${c}"}}}
+    body = {"query": {"match": {"message": ["{{ a }} {% b ${c}", "\ue0001 + 1\ue000"]}}}
     track, _, folder = made(tmp_path, [line(0, body)])
     assert track.operations["match:message"].meta["example"] == body
     assert json.loads(query_log(folder / QUERIES_FILE).sent(0, "x").body) == body

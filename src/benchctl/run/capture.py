@@ -3,6 +3,7 @@
 import codecs
 import json
 import re
+import secrets
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -36,7 +37,8 @@ _TIMEOUT_S = 600.0
 _SEED = 1
 _MOST_NAMED = 5
 WARM_UP, ITERATIONS = 50, 100
-_FILL = "\ue000"  # a character that no text has
+# No log knows it: what one has must not become a template.
+_FILL = f"\ue000{secrets.token_hex(16)}"
 # Where a template would begin within a text.
 _TEMPLATE = re.compile(r"\{(?=[{%#])")
 # Reported by an index, but not accepted on creation; irrelevant.

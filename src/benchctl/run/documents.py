@@ -368,10 +368,10 @@ def sources(plan: Plan, track: Track, home: Home) -> tuple[Source, ...]:
     )
 
 
-def vector_files(plan: Plan, track: Track, home: Home) -> dict[tuple[str, str], Path]:
-    """Return the files of the track's corpora of vectors, by name and format, whether they exist or not.
+def data_set_files(plan: Plan, track: Track, home: Home) -> dict[tuple[str, str], Path]:
+    """Return the files of the track's vectors and logs, by name and format, whether they exist or not.
 
-    They are beside the track or in the home, where `bring_vectors` and `benchctl corpus fetch` put them.
+    Vectors are beside the track or in the home, where `bring_vectors` and `benchctl corpus fetch` put them.
     """
     found = {(log.name, QUERIES): log_file(plan, track, log.name) for log in track.logs}
     for corpus in track.corpora:
@@ -418,7 +418,7 @@ def bring_vectors(
     operations = track.with_challenges(*challenges).operations
     tasks = (operations[task.operation] for challenge in challenges for task in challenge.schedule)
     named = set().union(*map(vector_corpora, tasks))
-    places_of_files = vector_files(plan, track, home)
+    places_of_files = data_set_files(plan, track, home)
     for corpus in (corpus for corpus in track.corpora if corpus.name in named):
         for file in (file for file in corpus.documents if file.source_format != "bulk"):
             plain = places_of_files[corpus.name, file.source_format]

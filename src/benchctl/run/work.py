@@ -26,12 +26,12 @@ from benchctl.results.plan import Plan, PluginSpec, VariantSpec
 from benchctl.results.samples import Outcome
 from benchctl.run.documents import (
     GeneratedReader,
+    data_set_files,
     is_bulk,
     is_generated,
     log_file,
     sources,
     vector_corpora,
-    vector_files,
 )
 from benchctl.track.library import checked_out, find_track
 from benchctl.track.load import reject_lacking
@@ -179,7 +179,7 @@ def work_context(
         sources=sources(plan, track, home),
         engine=variant.engine,
         corpus=plan.corpus if is_generated(plan) else None,
-        data_sets=vector_files(plan, track, home),
+        data_sets=data_set_files(plan, track, home),
         home=home,
         assertions=plan.assertions,
         plugin=plugin_use(plan, track, session),
