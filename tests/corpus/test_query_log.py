@@ -123,6 +123,13 @@ def test_the_shards_of_a_search_are_one_search(form: Any, tmp_path: Path):
     assert read(write(tmp_path / "log.json", lines))[0] == [first, second]
 
 
+def test_equal_searches_at_the_same_time_stay_two(tmp_path: Path):
+    one = Query(AT, ("a",), "", BODY, 0.0)
+    # Both are at work at once: the second shard of the first comes behind the first of the second.
+    lines = [line for shard in (0, 0, 1, 1) for line in of_opensearch(one, shards=(shard,), of=2)]
+    assert read(write(tmp_path / "log.json", lines))[0] == [one, one]
+
+
 def test_equal_searches_far_apart_stay_two(tmp_path: Path):
     one, other = Query(AT, ("a",), "", BODY, 0.0), Query(AT + 60_000, ("a",), "", BODY, 0.0)
     lines = [*of_opensearch(one, shards=(0,), of=2), *of_opensearch(other, shards=(1,), of=2)]

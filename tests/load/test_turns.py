@@ -14,7 +14,17 @@ from hypothesis import strategies as st
 from benchctl.endpoint import Endpoint
 from benchctl.load.executor import Job, Stage, TaskResult, lanes_of, run_step
 from benchctl.load.transport import open_client
-from benchctl.load.turns import LEAST_REQUESTS, TURN_NS, Member, OwnClock, Turn, Turnstile, spans_on_own_clock
+from benchctl.load.turns import (
+    LEAST_REQUESTS,
+    TURN_NS,
+    Member,
+    OwnClock,
+    Turn,
+    Turns,
+    Turnstile,
+    TurnWaiter,
+    spans_on_own_clock,
+)
 from benchctl.load.work import WorkContext
 from benchctl.results.samples import Columns, Outcome, concatenate, empty_columns
 from benchctl.stats.summary import driver_figures, summarise
@@ -263,3 +273,24 @@ def test_throughput_in_turns_is_requests_over_the_time_of_their_cycles(
     assert summary.samples == len(counted) - fails
     if summary.samples:
         assert summary.throughput_per_s == pytest.approx(expected)
+
+
+def test_a_client_that_is_called_off_while_it_rests_rests_once():
+    stile, halt = Turnstile(2, "seed", threading.Event()), threading.Event()
+    turns = Turns(stile, 2)
+    seat = turns.seat()
+    halt.set()
+    assert not stile.rest(turns, seat, halt)
+    assert not stile.rest(turns, seat, halt)
+    assert turns.working == 1
+
+
+@pytest.mark.parametrize("measures_first", [False, True])
+def test_the_first_request_of_a_turn_counts_where_clients_share_them(*, measures_first: bool):
+    turns = Turns(Turnstile(1, "seed", threading.Event()), 1)
+    seat = turns.seat()
+    turns.begin_turn()
+    seat.begin(1)
+    waiter = TurnWaiter(threading.Event(), seat, measures_first=measures_first)
+    marks = [waiter.cue(None, warmup=False) for _ in range(2)]
+    assert [cue[1] for cue in marks if cue is not None] == [not measures_first, False]

@@ -22,6 +22,7 @@ from benchctl.results.model import InForce
 from benchctl.results.plan import VariantSpec
 from benchctl.stats.analyse import analyse_run
 from benchctl.stats.analysis import Analysis
+from benchctl.stats.caveat import Caveat
 from benchctl.stats.decisions import gate
 from benchctl.stats.metrics import metric
 from builders import ES, make_fork, make_plan, make_summary
@@ -48,6 +49,18 @@ def test_a_run_without_any_row_has_a_screen():
     assert "Nothing was measured" in render_screen(analyse_run(record), plan=record.plan).plain
     nothing = msgspec.structs.replace(analyse_run(record), rows=())
     assert "Nothing was measured" in render_screen(nothing, plan=record.plan).plain
+
+
+def test_the_row_over_all_requests_is_shown_however_small_its_difference_is():
+    analysis = of_tasks(60)
+    rows = list(analysis.rows)
+    assert "task-0 " not in render_screen(analysis, width=100, more=MORE).plain
+    rows[0] = msgspec.structs.replace(rows[0], whole=True)
+    assert "task-0 " in render_screen(msgspec.structs.replace(analysis, rows=tuple(rows)), width=100).plain
+    # But not for a rate that was given.
+    rows[0] = msgspec.structs.replace(rows[0], caveats=(Caveat("offered-rate", "as asked for"),))
+    shown = render_screen(msgspec.structs.replace(analysis, rows=tuple(rows)), width=100).plain
+    assert "task-0 " not in shown
 
 
 @settings(deadline=None, max_examples=30)

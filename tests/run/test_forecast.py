@@ -207,6 +207,12 @@ def test_a_task_that_sends_the_corpus_takes_as_long_as_that(rate: float | None, 
     assert found == pytest.approx(FORK_S + BOOT_S + seconds + 7)
 
 
+def test_tasks_with_periods_pass_beside_each_other():
+    timed = [Task("range", name=f"t{n}", group=0, time_period=10.0 * n) for n in range(1, 4)]
+    plan = generated(1_000, schedules=(Challenge("c", tuple(timed)),), variants=(ES,))
+    assert rough_fork_s(plan, TRACK, ES) == pytest.approx(FORK_S + BOOT_S + 30)
+
+
 def test_throttled_tasks_are_named_the_longest_first():
     tasks = [Task(f"t{n}", target_throughput=2.0, iterations=10 * n) for n in range(1, 8)]
     (line,) = rate_lines(make_plan(schedules=(Challenge("c", (*tasks, Task("free"))),)))

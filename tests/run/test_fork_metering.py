@@ -31,7 +31,7 @@ from benchctl.stats.metrics import metric
 from benchctl.track.model import Task
 from benchctl.track.operations import Operation
 from benchctl.track.operations.admin import ForceMerge
-from benchctl.track.operations.search import Bulk, Search
+from benchctl.track.operations.search import AllTogether, Bulk, Search
 from benchctl.track.values import Choice
 from builders import make_summary
 
@@ -98,6 +98,8 @@ VARYING = Search(
         # What is written beside a search is meant to change what it finds.
         (Search(name="range", body={}), Bulk(name="fill", bulk_size=10), (None, None)),
         (Search(name="range", body={}), Search(name="other", body={}), (596, 5517)),
+        # What only stands for others sends nothing.
+        (Search(name="range", body={}), AllTogether(name="whole"), (596, 5517)),
     ],
 )
 def test_documents_that_change_under_the_same_requests_are_noted(

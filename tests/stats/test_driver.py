@@ -21,6 +21,8 @@ US = 1_000
 MS = 1_000_000
 CLOSED = Task("range", iterations=10)
 THROTTLED = Task("range", iterations=10, target_throughput=100)
+SHAPE = Task("range", time_period=10, schedule="logged", mixed=True)
+WHOLE = Task("range", time_period=10, schedule="logged")
 
 
 def closed(mean_ms: float, *, pause_us: float = 40, requests: int = 300, **changes: Any) -> TaskSummary:
@@ -91,6 +93,9 @@ BURST = {"offered": 800.0, "due_per_s": 1000.0, "possible_per_s": 1000.0}
         # Less than was possible, unless that is a millisecond in a burst, or the engine's fault.
         (THROTTLED, [throttled(5.0, offered=98.1)] * 5, "", ()),
         (THROTTLED, [throttled(5.0, offered=97.9)] * 5, "sent 97.9/s, 2% less than was possible", ALL),
+        # A shape of a log waits for clients that are at others; all of its shapes together do not.
+        (SHAPE, [throttled(5.0, offered=97.9)] * 5, "", ()),
+        (WHOLE, [throttled(5.0, offered=97.9)] * 5, "sent 97.9/s, 2% less than was possible", ALL),
         (Task("range", target_throughput=1000), [throttled(5.0, requests=2, **BURST)] * 5, "", ()),
         (CLOSED, [closed(5.0, cpu_share=0.79)] * 5, "", ()),
         (CLOSED, [closed(5.0, cpu_share=0.81)] * 5, "kept its process busy for 81%", ALL[:2]),
