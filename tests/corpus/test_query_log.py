@@ -124,9 +124,10 @@ def test_the_shards_of_a_search_are_one_search(form: Any, tmp_path: Path):
 
 
 def test_equal_searches_at_the_same_time_stay_two(tmp_path: Path):
-    one = Query(AT, ("a",), "", BODY, 0.0)
+    one = Query(AT, ("a", "b"), "", BODY, 0.0)
     # Both are at work at once: the second shard of the first comes behind the first of the second.
-    lines = [line for shard in (0, 0, 1, 1) for line in of_opensearch(one, shards=(shard,), of=2)]
+    parts = [one._replace(indices=(name,)) for name in ("a", "a", "b", "b")]
+    lines = [line for part in parts for line in of_opensearch(part, of=2)]
     assert read(write(tmp_path / "log.json", lines))[0] == [one, one]
 
 
