@@ -385,7 +385,7 @@ class Plan(RunSettings, frozen=True, forbid_unknown_fields=True, rename="kebab",
     def way(self) -> str:
         """Tell whether variants take turns, for readers; empty for one."""
         if self.together:
-            return "variants of a block are up at the same time, and take turns of about 100ms"
+            return "the nodes of all variants are up at the same time, and take turns"
         several = len(self.variants) > 1
         return f"variants are measured one after another: {self.apart}" if several else ""
 
